@@ -1,0 +1,104 @@
+"""The kinds of span: what a stretch of simulated time was spent on.
+
+`engine/` sees small integers only; this file gives them names, labels and definitions.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+
+class Kind(IntEnum):
+    """What a span of simulated time was spent on. The order is the order in reports."""
+
+    COMPUTE = 0
+    HBM = 1
+    ZERO_COPY_LINK = 2
+    TRANSLATION = 3
+    LAUNCH = 4
+    FAULT_DELIVERY = 5
+    FAULT_QUEUE = 6
+    DRIVER_FIXED = 7
+    PAGE_ALLOC = 8
+    PAGE_ZERO = 9
+    DEVICE_PAGE = 10
+    DMA_MAP = 11
+    HMM_WALK = 12
+    PTE_WRITE = 13
+    BO_CLEAR = 14
+    SDMA_COPY = 15
+    TLB_FLUSH = 16
+    RECENT_SKIP = 17
+    RESEND = 18
+    DUPLICATES = 19
+    LOCK_WAIT = 20
+    COPY_SETUP = 21
+    BOUNCE_COPY = 22
+    HOST_MEMORY = 23
+    HOST_ALLOC = 24
+    SYNC = 25
+    SLEEP = 26
+    QUEUES_STOPPED = 27
+
+
+LABELS: dict[Kind, str] = {
+    Kind.COMPUTE: "compute",
+    Kind.HBM: "HBM",
+    Kind.ZERO_COPY_LINK: "zero-copy link",
+    Kind.TRANSLATION: "translation",
+    Kind.LAUNCH: "kernel launch",
+    Kind.FAULT_DELIVERY: "fault delivery",
+    Kind.FAULT_QUEUE: "fault queue",
+    Kind.DRIVER_FIXED: "driver fixed cost",
+    Kind.PAGE_ALLOC: "page allocation",
+    Kind.PAGE_ZERO: "page zeroing",
+    Kind.DEVICE_PAGE: "device page set-up",
+    Kind.DMA_MAP: "dma_map",
+    Kind.HMM_WALK: "HMM walk",
+    Kind.PTE_WRITE: "PTE write",
+    Kind.BO_CLEAR: "BO clear",
+    Kind.SDMA_COPY: "SDMA copy",
+    Kind.TLB_FLUSH: "TLB flush",
+    Kind.RECENT_SKIP: "2 ms skip",
+    Kind.RESEND: "re-send",
+    Kind.DUPLICATES: "duplicates thrown away",
+    Kind.LOCK_WAIT: "lock wait",
+    Kind.COPY_SETUP: "copy set-up",
+    Kind.BOUNCE_COPY: "bounce copy",
+    Kind.HOST_MEMORY: "host memory access",
+    Kind.HOST_ALLOC: "allocation call",
+    Kind.SYNC: "sync",
+    Kind.SLEEP: "sleep",
+    Kind.QUEUES_STOPPED: "queues stopped",
+}
+
+DEFINITIONS: dict[Kind, str] = {
+    Kind.COMPUTE: "A wavefront runs at its own rate: bytes in flight over latency, or a given contention-free time.",
+    Kind.HBM: "A wavefront gets less than its own rate because the GPU's memory bandwidth is shared.",
+    Kind.ZERO_COPY_LINK: "A wavefront reads or writes memory that lies across a PCIe or xGMI link.",
+    Kind.TRANSLATION: "A wavefront waits for UTCL1 misses and page-table walks.",
+    Kind.LAUNCH: "From the launch call to the first wavefront of the kernel.",
+    Kind.FAULT_DELIVERY: "A retry fault travels: UTCL2, interrupt ring, soft ring, start of the worker.",
+    Kind.FAULT_QUEUE: "A retry fault waits in the ring behind vectors of other faults.",
+    Kind.DRIVER_FIXED: "Driver work that does not depend on the number of pages: locks, look-ups, set-up, events.",
+    Kind.PAGE_ALLOC: "The CPU allocates host pages.",
+    Kind.PAGE_ZERO: "The CPU clears newly allocated host pages.",
+    Kind.DEVICE_PAGE: "migrate_vma work per page: device page entries, unmap, replace, finalize.",
+    Kind.DMA_MAP: "The driver maps host pages for DMA.",
+    Kind.HMM_WALK: "hmm_range_fault walks the CPU page tables.",
+    Kind.PTE_WRITE: "The driver writes GPU page-table entries.",
+    Kind.BO_CLEAR: "SDMA clears a newly allocated buffer object.",
+    Kind.SDMA_COPY: "SDMA copies data over a link or inside VRAM.",
+    Kind.TLB_FLUSH: "The driver waits for a heavyweight TLB flush after an unmap.",
+    Kind.RECENT_SKIP: "The driver drops faults of a range that was restored less than 2 ms ago.",
+    Kind.RESEND: "The PTE is valid, but the hardware has not yet re-sent the access.",
+    Kind.DUPLICATES: "The fault worker throws away vectors of pages that are already mapped.",
+    Kind.LOCK_WAIT: "A host thread or the worker waits for the process's SVM mutex.",
+    Kind.COPY_SETUP: "The fixed part of a copy: runtime call, packet, doorbell, completion signal.",
+    Kind.BOUNCE_COPY: "The CPU copies between pageable memory and a pinned staging buffer.",
+    Kind.HOST_MEMORY: "A host thread reads or writes memory.",
+    Kind.HOST_ALLOC: "An allocation or free call: VA reservation, registration, VRAM allocation.",
+    Kind.SYNC: "A host thread returns from a wait on the GPU.",
+    Kind.SLEEP: "A host thread sleeps because the scenario says so.",
+    Kind.QUEUES_STOPPED: "XNACK off: an unmap stops the process's queues until the restore worker has mapped again.",
+}

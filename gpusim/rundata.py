@@ -1,0 +1,130 @@
+"""What a simulation leaves behind, before any report: plain numbers and columns, in picoseconds and bytes.
+
+`gpusim.simulation` fills it, `gpusim.result` turns it into `summary.json`, DataFrames and files. Nothing here knows
+pandas.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from gpusim.kinds import Kind
+
+#: the faults{} block of summary.json; `raised` is the sum of all the others
+FAULT_COUNTERS = (
+    "duplicates",
+    "filtered",
+    "stale",
+    "overflowed",
+    "skipped_recent",
+    "serviced",
+    "failed",
+    "pending",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class StepData:
+    """One executed step of the program.
+
+    `attribution` maps kinds to picoseconds on the critical path of this step and sums to its duration; None when
+    recording is off or when the step's critical path begins before the step (see `spans`).
+    """
+
+    path: str  # steps.blur[3][1]: name, then repeat index, then rank
+    name: str
+    process: str
+    thread: str
+    kind: str  # the verb: launch, memcpy, ...
+    start_ps: int
+    end_ps: int
+    bytes: int  # what the program asked for
+    stream: str | None = None
+    attribution: Mapping[Kind, int] | None = None
+    detail: Mapping[str, Any] = field(default_factory=dict)  # e.g. kernel, gpu, direction
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessData:
+    """How one process ended."""
+
+    name: str
+    outcome: str
+    error: str | None
+    end_ps: int
+
+
+@dataclass(frozen=True, slots=True)
+class FaultCounts:
+    """Counters of retry faults of one (gpu, process), keys of FAULT_COUNTERS."""
+
+    gpu: str
+    process: str
+    counts: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class MigrationTotal:
+    """One direction: `host_to_device`, `device_to_host`, ..."""
+
+    direction: str
+    count: int
+    bytes: int
+    time_ps: int  # sum of the durations of the migrations
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceUse:
+    """One resource over time, in equal bins from time 0; the last bin ends at or after the makespan.
+
+    `group` is `link` (named as in summary.json: `gpu[0].pcie.h2d`), `worker` (fault worker of a GPU), `engine` (SDMA),
+    `memory` (HBM) or `lock`. `busy_ps` and `bytes` are per bin.
+    """
+
+    name: str
+    group: str
+    bytes: int
+    busy_ps: int
+    bin_ps: int
+    busy_ps_per_bin: Sequence[int]
+    bytes_per_bin: Sequence[int]
+    capacity_bytes_per_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """One number of the machine, with its provenance (for `explain`, `--uncertainty` and the formula)."""
+
+    path: str
+    value: Any
+    text: str
+    source: str
+    grade: str  # measured, datasheet, fitted, assumed
+    range: tuple[Any, Any] | None
+
+
+@dataclass(slots=True)
+class RunData:
+    """Everything a run produced."""
+
+    makespan_ps: int
+    outcome: str
+    processes: list[ProcessData]
+    steps: list[StepData]
+    faults: list[FaultCounts]
+    migrations: list[MigrationTotal]
+    uses: list[ResourceUse]
+    attribution: dict[Kind, int] | None  # sums to makespan_ps; None when recording is off
+    bound_by: str | None  # one phrase: what the critical path is spent on
+    formula: str | None  # one line a person can check by hand, with the numbers put in
+    notes: list[
+        str
+    ]  # what explain should say beside the breakdown (e.g. "the 2 ms rule limits ...; it is inferred")
+    not_modelled: list[str]
+    seed: int
+    #: name -> column -> array; faults, migrations, io, spans (spans only with record=spans)
+    tables: dict[str, dict[str, Any]]
+    engine: dict[str, Any]  # events, wave_steps, wall_s, peak_rss_bytes
+    parameters: list[Parameter] = field(default_factory=list)
