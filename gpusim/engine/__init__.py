@@ -1,0 +1,1 @@
+"""Simulated time and contention, and the record of what happened and why."""

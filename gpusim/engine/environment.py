@@ -1,0 +1,215 @@
+"""Simulated time in whole picoseconds, on SimPy's own environment and queue.
+
+Hot parts of a model do not pay for a SimPy `Event` each time: a `Timer` and a `Lean` process are small objects that
+sit on SimPy's queue themselves and mix freely with ordinary SimPy processes and events. Ties keep schedule order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from heapq import heappop, heappush
+from itertools import count
+from time import monotonic
+from typing import Any
+
+import simpy
+
+from gpusim.engine.alarm import NEVER, Alarm
+
+_NORMAL = 1  # SimPy's priority of ordinary events
+
+
+class Timer:
+    """One call in the future; `cancel()` makes it do nothing when its time comes."""
+
+    __slots__ = ("callbacks", "fn")
+
+    _ok = True
+    _value = None
+    defused = True
+
+    def __init__(self, fn: Callable[[], None]) -> None:
+        self.fn: Callable[[], None] | None = fn
+        self.callbacks: Any = _FIRE_TIMER
+
+    def cancel(self) -> None:
+        self.fn = None
+
+
+def _fire_timer(timer: Timer) -> None:
+    if timer.fn is not None:
+        timer.fn()
+
+
+_FIRE_TIMER = (_fire_timer,)
+
+
+class Lean:
+    """A process that re-arms itself: a generator that yields what it waits for.
+
+    It yields a whole number of picoseconds to sleep, or None to be parked until somebody calls `resume` (now) or
+    `wake_at` (later). It costs one queue entry per wait and no `Event`. `finished`, if given, is called at its end.
+    """
+
+    __slots__ = ("_env", "_send", "callbacks", "finished")
+
+    _ok = True
+    _value = None
+    defused = True
+
+    def __init__(
+        self,
+        env: Environment,
+        generator: Generator[int | None, None, None],
+        finished: Callable[[], None] | None = None,
+    ) -> None:
+        self._env = env
+        self._send = generator.send
+        self.callbacks: Any = None
+        self.finished = finished
+
+    def resume(self) -> None:
+        """Run the generator until it waits again. Not to be called from inside itself."""
+        try:
+            delay = self._send(None)
+        except StopIteration:
+            if self.finished is not None:
+                self.finished()
+            return
+        if delay is not None:
+            env = self._env
+            self.callbacks = _RESUME_LEAN
+            heappush(env._queue, (env._now + delay, _NORMAL, next(env._eid), self))
+
+    def wake_at(self, time_ps: int) -> None:
+        """Resume a parked process at `time_ps`."""
+        env = self._env
+        self.callbacks = _RESUME_LEAN
+        heappush(env._queue, (time_ps, _NORMAL, next(env._eid), self))
+
+
+def _resume_lean(lean: Lean) -> None:
+    lean.resume()
+
+
+_RESUME_LEAN = (_resume_lean,)
+
+
+class Progress:
+    """What a progress display may show; updated in place."""
+
+    __slots__ = ("events", "faults", "now_ps", "wall_s")
+
+    def __init__(self) -> None:
+        self.now_ps = 0
+        self.events = 0
+        self.faults = 0
+        self.wall_s = 0.0
+
+
+class Environment(simpy.Environment):
+    """A SimPy environment whose clock counts whole picoseconds and whose events are counted."""
+
+    _queue: list[Any]
+    _now: int
+
+    def __init__(self) -> None:
+        super().__init__(0)
+        self._eid = count()
+        self.events = 0
+        self._stopped = False
+        self._alarms: list[Alarm] = []
+        self._alarm: Alarm | None = None  # the one that is due first
+        self._alarm_key = NEVER  # its place among the entries of the queue
+
+    @property
+    def now(self) -> int:
+        """The current time in picoseconds."""
+        return self._now
+
+    def call_at(self, time_ps: int, fn: Callable[[], None]) -> Timer:
+        """Call `fn` at `time_ps` (not before now)."""
+        timer = Timer(fn)
+        heappush(self._queue, (time_ps, _NORMAL, next(self._eid), timer))
+        return timer
+
+    def add_alarm(self, alarm: Alarm) -> None:
+        """Watch an alarm; it lives as long as the environment."""
+        self._alarms.append(alarm)
+
+    def alarm_moved(self, alarm: Alarm) -> None:
+        """An alarm is due at another time."""
+        if alarm.key < self._alarm_key:
+            self._alarm = alarm
+            self._alarm_key = alarm.key
+        elif alarm is self._alarm:
+            for other in self._alarms:
+                if other.key < alarm.key:
+                    alarm = other
+            self._alarm = alarm
+            self._alarm_key = alarm.key
+
+    def step(self) -> None:
+        """Process the next event or alarm; for SimPy's own `run`."""
+        queue = self._queue
+        alarm = self._alarm
+        if alarm is None or alarm.key is NEVER or (queue and queue[0] < alarm.key):
+            super().step()  # which raises SimPy's EmptySchedule if there is nothing
+        else:
+            self._now = alarm.key[0]
+            alarm.ring()
+
+    def peek(self) -> int | float:
+        """The time of the next event or alarm; infinite if there is none."""
+        due: int | float = self._alarm_key[0]
+        return min(super().peek(), due)
+
+    def lean(
+        self, generator: Generator[int | None, None, None], finished: Callable[[], None] | None = None
+    ) -> Lean:
+        """Start a lean process at once: it runs up to its first wait before this returns."""
+        process = Lean(self, generator, finished)
+        process.resume()
+        return process
+
+    def stop(self) -> None:
+        """End `run_to` after the event in hand."""
+        self._stopped = True
+
+    def run_to(self, limit_ps: int | None = None, tick: Callable[[], None] | None = None) -> bool:
+        """Run until nothing is left, `stop()` is called or the clock would pass `limit_ps`.
+
+        `tick` is called about every 0.2 s of wall time. Returns True when the limit ended the run.
+        """
+        queue = self._queue
+        self._stopped = False
+        due = monotonic() + 0.2
+        done = 0
+        try:
+            while not self._stopped:
+                key = self._alarm_key
+                by_queue = bool(queue) and queue[0] < key
+                if not by_queue and key is NEVER:
+                    return False
+                if limit_ps is not None and (queue[0] if by_queue else key)[0] > limit_ps:
+                    self._now = limit_ps
+                    return True
+                if by_queue:
+                    self._now, _, _, event = heappop(queue)
+                    callbacks, event.callbacks = event.callbacks, None
+                    for callback in callbacks:
+                        callback(event)
+                    if not event._ok and not getattr(event, "_defused", False):
+                        raise event._value
+                else:
+                    self._now = key[0]
+                    self._alarm.ring()  # type: ignore[union-attr]  # a key comes with its alarm
+                done += 1
+                if not done & 0x3FF and tick is not None and monotonic() >= due:
+                    self.events += done
+                    done = 0
+                    tick()
+                    due = monotonic() + 0.2
+        finally:
+            self.events += done
+        return False

@@ -1,0 +1,140 @@
+"""What time was spent on: spans with causes, and chains that carry the critical path without a span table.
+
+A *chain* is the critical path of one actor up to now: picoseconds per kind, which sum to the current time. Who waits
+for something takes over the chain of what released it; so at the end of the program the last actor's chain tiles the
+whole run. With spans recorded, every stretch also becomes a row of at most 48 bytes, linked to the row that let it
+start; walking those links back gives the same critical path, row by row.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from struct import Struct
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+_ROW = Struct("<IHqqqIII")  # who, kind, start, end, alone, cause, queued_behind, released_by: 42 bytes
+_CHUNK_ROWS = 1 << 16
+_DTYPE = np.dtype(
+    [
+        ("who", "<u4"),
+        ("kind", "<u2"),
+        ("start_ps", "<i8"),
+        ("end_ps", "<i8"),
+        ("alone_ps", "<i8"),
+        ("cause", "<u4"),
+        ("queued_behind", "<u4"),
+        ("released_by", "<u4"),
+    ]
+)
+NO_ROW = 0  # a link to no row; row numbers start at 1
+
+#: the sums of a chain that was released, and the row of its last span: not to be changed
+Snapshot = tuple[list[int], int]
+
+
+class Mode(StrEnum):
+    """How much is recorded."""
+
+    OFF = "off"
+    SUMMARY = "summary"
+    SPANS = "spans"
+
+
+class Recorder:
+    """Takes spans, or nothing at all when `mode` is not `spans`."""
+
+    def __init__(self, mode: Mode, kinds: int) -> None:
+        self.mode = mode
+        self.kinds = kinds
+        self.on = mode is not Mode.OFF
+        self.spans = mode is Mode.SPANS
+        self._chunks: list[bytearray] = []
+        self._chunk = bytearray(_ROW.size * _CHUNK_ROWS) if self.spans else bytearray()
+        self._used = 0
+        self.rows = 0
+        self.actors: list[str] = []
+
+    def actor(self, name: str) -> int:
+        """The number of a new actor."""
+        self.actors.append(name)
+        return len(self.actors) - 1
+
+    def span(
+        self,
+        who: int,
+        kind: int,
+        start_ps: int,
+        end_ps: int,
+        *,
+        alone_ps: int | None = None,
+        cause: int = NO_ROW,
+        queued_behind: int = NO_ROW,
+        released_by: int = NO_ROW,
+    ) -> int:
+        """Record one stretch; returns its row number (1, 2, ...)."""
+        if self._used == len(self._chunk):
+            self._chunks.append(self._chunk)
+            self._chunk = bytearray(_ROW.size * _CHUNK_ROWS)
+            self._used = 0
+        alone = end_ps - start_ps if alone_ps is None else alone_ps
+        _ROW.pack_into(
+            self._chunk, self._used, who, kind, start_ps, end_ps, alone, cause, queued_behind, released_by
+        )
+        self._used += _ROW.size
+        self.rows += 1
+        return self.rows
+
+    def table(self) -> NDArray[Any]:
+        """All spans as one structured array; row number r is at index r - 1."""
+        parts = [np.frombuffer(chunk, dtype=_DTYPE) for chunk in self._chunks]
+        parts.append(np.frombuffer(self._chunk, dtype=_DTYPE, count=self._used // _ROW.size))
+        return np.concatenate(parts)
+
+
+class Chain:
+    """The critical path of one actor: `sums[kind]` picoseconds, in all `time_ps`."""
+
+    __slots__ = ("_recorder", "row", "sums", "time_ps", "who")
+
+    def __init__(self, recorder: Recorder, who: int = 0) -> None:
+        self._recorder = recorder
+        self.who = who
+        self.sums: list[int] = [0] * recorder.kinds
+        self.time_ps = 0
+        self.row = NO_ROW
+
+    def spend(self, kind: int, until_ps: int, *, alone_ps: int | None = None, behind: int = NO_ROW) -> None:
+        """The actor spent the time from its last entry up to `until_ps` on `kind`."""
+        start = self.time_ps
+        if until_ps <= start:
+            return
+        recorder = self._recorder
+        if not recorder.on:
+            self.time_ps = until_ps
+            return
+        self.sums[kind] += until_ps - start
+        self.time_ps = until_ps
+        if recorder.spans:
+            self.row = recorder.span(
+                self.who,
+                kind,
+                start,
+                until_ps,
+                alone_ps=alone_ps,
+                cause=self.row,
+                queued_behind=behind,
+                released_by=self.row,
+            )
+
+    def follow(self, released: Snapshot, at_ps: int) -> None:
+        """Something else let this actor go on: take over its path, which ends at `at_ps`."""
+        self.sums = released[0].copy()
+        self.row = released[1]
+        self.time_ps = at_ps
+
+    def snapshot(self) -> Snapshot:
+        """The path up to now, for those whom this actor releases."""
+        return self.sums.copy(), self.row
