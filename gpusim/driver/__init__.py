@@ -1,0 +1,1 @@
+"""amdgpu and KFD: SVM ranges, the fault worker, placement, migration, VRAM."""

@@ -1,0 +1,262 @@
+"""The fault worker of one GPU: serves retry faults strictly one at a time (`kfd_svm.md` 1.5).
+
+It holds the SVM mutex of the process from the look-up to the end of the mapping.
+"""
+
+from __future__ import annotations
+
+from gpusim.driver.fault_log import PIECES, FaultLog
+from gpusim.driver.fault_queue import FaultQueue, Granule
+from gpusim.driver.kfd_process import KfdProcess
+from gpusim.driver.restore import Plan, Restore, is_svm
+from gpusim.engine.environment import Environment, Timer
+from gpusim.engine.record import Chain, Recorder
+from gpusim.engine.stages import run_stages
+from gpusim.engine.timeline import Timeline
+from gpusim.errors import SimulatedFailure
+from gpusim.hardware.gpu import Gpu
+from gpusim.hardware.gpuvm import Region, Vm
+from gpusim.hardware.retry import Fault, first_send_after
+from gpusim.kinds import Kind
+
+
+class FaultWorker:
+    """The listener of a GPU's fault interrupts, and the worker behind them.
+
+    `connect` gives it the GPU and what serves a fault; without it no fault can be raised.
+    """
+
+    def __init__(
+        self, *, env: Environment, recorder: Recorder, log: FaultLog, name: str, cost_ps: int
+    ) -> None:
+        self._env = env
+        self._log = log
+        self._recorder = recorder
+        self._number = recorder.actor(name) + 1
+        self.chain = Chain(recorder, self._number - 1)
+        self._cost = cost_ps
+        self.processes: dict[Vm, KfdProcess] = {}
+        self._busy = False
+        self._armed: Timer | None = None
+        self._free_ps = 0
+        self._was_busy = False
+        self.use = Timeline(name)
+
+    def connect(self, gpu: Gpu, restore: Restore, queue: FaultQueue) -> None:
+        """Wire it to its GPU."""
+        self._gpu = gpu
+        self._restore = restore
+        self.queue = queue
+        self._arrive = queue.arrive
+        self._period = gpu.retry.period_ps
+
+    def attach(self, vm: Vm, process: KfdProcess) -> None:
+        """Faults of `vm` belong to `process`."""
+        self.processes[vm] = process
+
+    # -- the interrupt's side --------------------------------------------------------------------------------------
+
+    def retry_fault(self, fault: Fault) -> None:
+        """An access was sent for the first time."""
+        if self._arrive(fault) and not self._busy:
+            self._arm()
+
+    def fatal_fault(self, region: Region, page: int, write: bool) -> None:
+        """XNACK is off: the access kills its process."""
+        process = self.processes[region.vm]
+        kind = "write" if write else "read"
+        address = (region.first_page + page) * 4096
+        process.kill(
+            "vm_fault",
+            f"memory access fault by {self._gpu.name} on address {address:#x} ({kind} of {region.name}): "
+            "page not present or not mapped, and XNACK is off; set HSA_XNACK=1, or allocate with hipMalloc, "
+            "hipHostMalloc or hipMallocManaged",
+        )
+
+    def drop(self, process: KfdProcess) -> None:
+        """The process has died."""
+        self.queue.drop(process)
+
+    # -- the worker's side -----------------------------------------------------------------------------------------
+
+    def _arm(self) -> None:
+        """Start on the next fault when the worker gets to it."""
+        if self._armed is not None:
+            self._armed.cancel()
+            self._armed = None
+        start = self.queue.next_start(self._free_ps, self._env.now, self._was_busy)
+        if start is not None:
+            self._armed = self._env.call_at(start, self._begin)
+
+    def _begin(self) -> None:
+        self._armed = None
+        now = self._env.now
+        self.queue.charge(self._free_ps, now, self._was_busy)
+        granule = self.queue.pick(now)
+        if granule is None:
+            self._arm()
+            return
+        self._serve(granule)
+
+    def _serve(self, granule: Granule) -> None:
+        """Look its first vector up, and take the mutex of its process."""
+        self._busy = True
+        now = self._env.now
+        process = granule.process
+        found = granule.open()
+        if process.dead or found is None:
+            self._throw_away(granule)
+            return
+        page, fault = found
+        window = self._restore.window_end(process.ranges.find(granule.region.first_page + page))
+        self._catch_up(fault, window)
+        process.lock.acquire(self._number, lambda: self._granted(granule, process, window, now))
+
+    def _throw_away(self, granule: Granule) -> None:
+        """All its pages have become valid meanwhile: look, and drop."""
+        end = self._env.now + self._cost * len(granule.faults)
+        self.chain.spend(Kind.DUPLICATES, end)
+        self._free_ps = end
+        self._busy = False
+        self._was_busy = True
+        self._arm()
+
+    def _catch_up(self, fault: Fault, window_ps: int) -> None:
+        """Bring the worker's path up to now: what was it that let it start on this fault only now?"""
+        now = self._env.now
+        chain = self.chain
+        if fault.sent_ps >= chain.time_ps:  # it had nothing to do before
+            chain.follow(fault.path(), fault.sent_ps)
+            chain.spend(Kind.FAULT_DELIVERY, now)
+        elif window_ps > chain.time_ps:  # `window_ps` has passed by now
+            chain.spend(Kind.RECENT_SKIP, now)
+        elif now > fault.sent_ps + self._gpu.spec.retry.delivery:
+            chain.spend(Kind.DUPLICATES, now)
+        else:
+            chain.spend(Kind.DUPLICATES, min(self._free_ps, now))
+            chain.spend(Kind.FAULT_DELIVERY, now)
+
+    def _granted(self, granule: Granule, process: KfdProcess, window_ps: int, asked_ps: int) -> None:
+        env = self._env
+        now = env.now
+        chain = self.chain
+        if now > asked_ps and process.lock_path is not None:
+            chain.follow(process.lock_path, now)
+        found = granule.open()
+        if process.dead or found is None:
+            process.lock_path = chain.snapshot()
+            process.lock.release()
+            self._throw_away(granule)
+            return
+        page, _ = found
+        virtual = granule.region.first_page + page
+        vma = process.mm.find(virtual)
+        if vma is None or not is_svm(vma):
+            gone = f"memory access fault by {self._gpu.name} on address {virtual * 4096:#x}: nothing is mapped there"
+            self._failed(
+                granule, process, SimulatedFailure("vm_fault", f"{gone} any more; it was freed too early")
+            )
+            return
+        plan = Plan()
+        before = chain.sums.copy() if self._recorder.on else None
+        stages = self._restore.stages(process, vma, virtual, plan)
+        run_stages(
+            env,
+            chain,
+            stages,
+            lambda: self._mapped(granule, process, plan, page, (window_ps, asked_ps, now), before),
+            lambda failure: self._failed(granule, process, failure),
+        )
+
+    def _failed(self, granule: Granule, process: KfdProcess, failure: SimulatedFailure) -> None:
+        """The fault cannot be served: the next re-send is fatal for its process."""
+        self._gpu.retry.counters_of(granule.region.vm).failed += 1
+        process.lock_path = self.chain.snapshot()
+        process.lock.release()
+        process.kill(failure.outcome, str(failure))
+        self._busy = False
+        self._free_ps = self._env.now
+        self._arm()
+
+    def _mapped(
+        self,
+        granule: Granule,
+        process: KfdProcess,
+        plan: Plan,
+        page: int,
+        times: tuple[int, int, int],
+        before: list[int] | None,
+    ) -> None:
+        """The PTEs are valid from now on."""
+        env, chain, gpu = self._env, self.chain, self._gpu
+        now = env.now
+        region = granule.region
+        fault = granule.faults[page]
+        waiters = 0
+        if not process.dead:
+            gpu.releasing = chain.snapshot()
+            waiters = region.map(
+                plan.first - region.first_page, plan.last - region.first_page, plan.state, now
+            )
+        if plan.svm is not None:
+            plan.svm.validated_ps = now
+            plan.svm.mapped = True
+        extra = self._answered(granule, plan)
+        gpu.retry.counters_of(region.vm).serviced += 1
+        self.use.add(times[1], now, 1)
+        if before is not None:
+            self._record(process, region.first_page + page, fault, plan, waiters, times, before)
+        process.lock_path = chain.snapshot()
+        process.lock.release()
+        self._free_ps = now + extra * self._cost
+        self._was_busy = True
+        self._busy = False
+        self._arm()
+
+    def _answered(self, granule: Granule, plan: Plan) -> int:
+        """Take what was answered out; returns how many vectors the worker will have to throw away."""
+        return self.queue.served(granule, plan.svm, self._env.now)
+
+    def skipped_by(self, process: KfdProcess) -> int:
+        """Vectors of a process that the recent-restore rule dropped."""
+        return round(self.queue.skipped.get(process.number, 0.0))
+
+    def _record(
+        self,
+        process: KfdProcess,
+        page: int,
+        fault: Fault,
+        plan: Plan,
+        waiters: int,
+        times: tuple[int, int, int],
+        before: list[int],
+    ) -> None:
+        """One row of the fault table; its pieces tile the time from the first send to the replay."""
+        window, started, granted = times
+        mapped = self._env.now
+        replayed = first_send_after(mapped, fault.tick_ps, self._period)
+        delivered = min(fault.sent_ps + self._gpu.spec.retry.delivery, started)
+        skip = max(0, min(window, started) - delivered)
+        after = self.chain.sums
+        pieces = {kind: after[kind] - before[kind] for kind in PIECES}
+        pieces[Kind.FAULT_DELIVERY] += delivered - fault.sent_ps
+        pieces[Kind.RECENT_SKIP] += skip
+        pieces[Kind.FAULT_QUEUE] += started - delivered - skip
+        pieces[Kind.LOCK_WAIT] += granted - started
+        pieces[Kind.RESEND] += replayed - mapped
+        self._log.add(
+            self._gpu.index,
+            process.number,
+            write=fault.write,
+            migrated=plan.migrated,
+            numbers=(
+                page,
+                plan.last - plan.first + 1,
+                waiters,
+                fault.sent_ps,
+                started,
+                mapped,
+                replayed,
+            ),
+            pieces=pieces,
+        )

@@ -1,0 +1,232 @@
+"""Moving pages between RAM and VRAM, as stages that pay each cost where its mechanism runs (`kfd_svm.md` 3.1-3.3)."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Iterator
+from enum import StrEnum
+
+from gpusim.driver.driver_spec import DriverSpec
+from gpusim.driver.kfd_process import KfdProcess
+from gpusim.driver.svm_range import CPU, SvmRange
+from gpusim.driver.vram import Vram
+from gpusim.engine.stages import Do, Stages, Transfer, Until
+from gpusim.errors import NotSupportedYet, Problem
+from gpusim.hardware.gpu import Gpu
+from gpusim.hardware.gpuvm import HOST, LOCAL
+from gpusim.kinds import Kind
+from gpusim.linux.address_space import NOWHERE, RAM, VRAM, HostMemory, Vma
+from gpusim.linux.host_spec import PageCosts
+from gpusim.spec import PAGE_BYTES
+
+_RUN = 512  # pages looked at together: a migration moves whole granules
+
+
+class Trigger(StrEnum):
+    """Why pages move: the words of the KFD events."""
+
+    PREFETCH = "PREFETCH"
+    PAGEFAULT_GPU = "PAGEFAULT_GPU"
+    PAGEFAULT_CPU = "PAGEFAULT_CPU"
+
+
+class MigrationLog:
+    """The `migrations` table: one row per migrate call that moved data or placed pages."""
+
+    def __init__(self) -> None:
+        self.process: list[str] = []
+        self.origin: list[int] = []
+        self.target: list[int] = []
+        self.trigger: list[Trigger] = []
+        self.numbers = array("q")  # start_ps, end_ps, page, pages, bytes of each row
+
+    def add(
+        self,
+        process: str,
+        origin: int,
+        target: int,
+        trigger: Trigger,
+        numbers: tuple[int, int, int, int, int],
+    ) -> None:
+        self.process.append(process)
+        self.origin.append(origin)
+        self.target.append(target)
+        self.trigger.append(trigger)
+        self.numbers.extend(numbers)
+
+
+class Migration:
+    """The migrate calls of one GPU's pages."""
+
+    def __init__(
+        self,
+        *,
+        gpu: Gpu,
+        vram: Vram,
+        host: HostMemory,
+        pages: PageCosts,
+        driver: DriverSpec,
+        log: MigrationLog,
+    ) -> None:
+        self._gpu = gpu
+        self._vram = vram
+        self._host = host
+        self._pages = pages
+        self._costs = driver.costs
+        self._svm = driver.svm
+        self._log = log
+
+    def to_vram(
+        self, process: KfdProcess, vma: Vma, svm: SvmRange, first: int, last: int, trigger: Trigger
+    ) -> Stages:
+        """Move pages first..last of a range into this GPU's VRAM; pages that were never touched get cleared ones."""
+        gpu, cost = self._gpu, self._pages
+        place = VRAM + gpu.index
+        count = last - first + 1
+        present = vma.count(first, last, place)
+        if present == count:
+            return  # nothing to collect
+        start = yield Kind.DRIVER_FIXED, self._costs.migrate
+        if svm.bo_on != gpu.index:
+            yield from self._create_bo(process, svm)
+        moving = count - present
+        populated = vma.count(first, last, RAM)
+        yield Kind.DEVICE_PAGE, moving * cost.migrate_setup
+        if svm.mapped:  # one flag a range: the flush comes even if this granule was not mapped
+            yield from self._unmap(process, vma, first, last)
+        yield Kind.DEVICE_PAGE, moving * cost.device_page
+        yield from self._copy(populated * PAGE_BYTES, populated * cost.dma_map, self._gpu.h2d)
+        end = yield Kind.DEVICE_PAGE, moving * cost.migrate_finish
+        self._host.give_back(vma.count(first, last, RAM))  # a CPU thread may have touched more meanwhile
+        vma.move(first, last, place)
+        svm.vram_pages += moving
+        self._log.add(
+            process.name, CPU, gpu.index, trigger, (start, end, first, moving, populated * PAGE_BYTES)
+        )
+
+    def _create_bo(self, process: KfdProcess, svm: SvmRange) -> Stages:
+        """A buffer object of the whole range, cleared by SDMA in chunks."""
+        if not self._vram.take(svm.pages):
+            raise NotSupportedYet(
+                [
+                    Problem(
+                        f"{process.name}: the SVM ranges in use do not fit into the {self._vram.pages * PAGE_BYTES} "
+                        f"bytes of VRAM of {self._vram.name}: eviction under oversubscription is not supported yet",
+                        path="processes",
+                        legal="a working set below the VRAM, less what hipMalloc holds",
+                    )
+                ]
+            )
+        svm.bo_on = self._gpu.index
+        reached = yield Kind.DRIVER_FIXED, self._costs.bo_create
+        sdma = self._gpu.spec.sdma
+        for size in _chunks(svm.pages * PAGE_BYTES, self._svm.clear_chunk):
+            service = sdma.job + round(size * 1e12 / sdma.clear_rate)
+            _, end = self._gpu.sdma.reserve(service, max(reached, self._gpu.env.now))
+            reached = yield Until(Kind.BO_CLEAR, end)
+
+    def _copy(self, size: int, mapping_ps: int, path: tuple[tuple[str, float], ...]) -> Stages:
+        """Copy through GART windows while the CPU maps the next pages: the longer of the two sets the pace."""
+        if size == 0:
+            return
+        gpu = self._gpu
+        sdma = gpu.spec.sdma
+        windows = -(-size // self._svm.gart_window)
+        # two jobs a window: write the GART entries, then copy
+        yield Kind.SDMA_COPY, 2 * sdma.job * windows
+        yield _transfer(gpu, path, size, (Kind.DMA_MAP, mapping_ps))
+
+    def to_ram(
+        self, process: KfdProcess, vma: Vma, svm: SvmRange, first: int, last: int, trigger: Trigger
+    ) -> Stages:
+        """Move the pages of first..last that lie in this GPU's VRAM to host memory, unmapping them everywhere."""
+        gpu, cost = self._gpu, self._pages
+        place = VRAM + gpu.index
+        moving = vma.count(first, last, place)
+        if not moving:
+            return
+        start = yield Kind.DRIVER_FIXED, self._costs.migrate
+        yield Kind.DEVICE_PAGE, moving * cost.migrate_setup
+        yield from self._unmap(process, vma, first, last)
+        self._host.take(moving, f"{process.name}: migration of {vma.name} to RAM")
+        yield Kind.PAGE_ALLOC, moving * cost.alloc
+        yield from self._copy(moving * PAGE_BYTES, moving * cost.dma_map, gpu.d2h)
+        end = yield Kind.DEVICE_PAGE, moving * cost.migrate_finish
+        _move_from(vma, first, last, place)
+        svm.vram_pages -= moving
+        if svm.vram_pages == 0:
+            self.drop_bo(svm)
+        self._log.add(process.name, gpu.index, CPU, trigger, (start, end, first, moving, moving * PAGE_BYTES))
+
+    def _unmap(self, process: KfdProcess, vma: Vma, first: int, last: int) -> Stages:
+        """What the MMU notifier does: take the PTEs away on every GPU, and flush heavily."""
+        regions = process.regions_of(vma)
+
+        def unmap() -> None:
+            for region in regions:
+                region.unmap(first - vma.first, last - vma.first)
+            self._gpu.translation.flush()
+
+        if not process.xnack:
+            process.stop_queues()
+        yield Do(unmap)
+        yield Kind.TLB_FLUSH, self._costs.tlb_flush
+
+    def restore_queues(self, process: KfdProcess, vma: Vma, first: int, last: int) -> Stages:
+        """XNACK off: the restore worker maps what was unmapped where it lies now, and the queues go on."""
+        if process.xnack:
+            return
+        count = last - first + 1
+        yield Kind.QUEUES_STOPPED, self._costs.restore_delay
+        yield Kind.HMM_WALK, count * self._pages.hmm_walk
+        yield Kind.PTE_WRITE, count * self._costs.pte_write
+
+        def mapped() -> None:
+            now = self._gpu.env.now
+            for region in process.regions_of(vma):
+                local = bytes([VRAM + region.vm.gpu])
+                start = first - vma.first
+                for page in range(start, last - vma.first + 1, _RUN):
+                    end = min(page + _RUN, last - vma.first + 1) - 1
+                    here = vma.where[page : end + 1]
+                    state = LOCAL if here == local * len(here) else HOST
+                    region.map(page, end, state, now)
+            process.start_queues()
+
+        yield Do(mapped)
+
+    def drop_bo(self, svm: SvmRange) -> None:
+        """The last page has left: the buffer object goes."""
+        if svm.bo_on == self._gpu.index:
+            self._vram.give_back(svm.pages)
+            svm.bo_on = CPU
+
+
+def _move_from(vma: Vma, first: int, last: int, place: int) -> None:
+    """Pages of first..last that lie at `place` come to RAM; never-touched ones stay nowhere."""
+    start, end = first - vma.first, last - vma.first + 1
+    part = vma.where[start:end]
+    vma.where[start:end] = part.replace(bytes([place]), bytes([RAM]))
+
+
+def populate(host: HostMemory, vma: Vma, first: int, last: int, what: str) -> int:
+    """Give never-touched pages of first..last host memory; how many that were."""
+    missing = vma.count(first, last, NOWHERE)
+    if missing:
+        host.take(missing, what)
+        start, end = first - vma.first, last - vma.first + 1
+        vma.where[start:end] = vma.where[start:end].replace(bytes([NOWHERE]), bytes([RAM]))
+    return missing
+
+
+def _chunks(size: int, most: int) -> Iterator[int]:
+    while size > 0:
+        yield min(size, most)
+        size -= most
+
+
+def _transfer(gpu: Gpu, path: tuple[tuple[str, float], ...], size: int, beside: tuple[int, int]) -> Transfer:
+    def start(done: Callable[[], None]) -> None:
+        gpu.network.transfer(path, size, cap_bytes_per_s=gpu.spec.sdma.rate, done=lambda _: done())
+
+    return Transfer(Kind.SDMA_COPY, start, beside)

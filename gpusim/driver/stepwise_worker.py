@@ -1,0 +1,138 @@
+"""The fault worker with every send simulated: the reference for the closed forms of `fault_queue`.
+
+A page that is not in the CAM sends at each of its ticks until a slot is free; its vector then reaches the ring after
+the delivery time. The worker takes vectors in order: it drops those of a range that was restored less than 2 ms ago
+(the page sends again), throws those away whose page is mapped by now, and serves the others.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any
+
+from gpusim.driver.fault_queue import Granule
+from gpusim.driver.fault_worker import FaultWorker
+from gpusim.driver.kfd_process import KfdProcess
+from gpusim.driver.restore import Plan
+from gpusim.engine.record import Snapshot
+from gpusim.hardware.gpuvm import INVALID
+from gpusim.hardware.retry import Fault, first_send_after
+from gpusim.kinds import Kind
+
+
+class Vector:
+    """An interrupt vector: a copy of the fault, which outlives its wavefront's wait."""
+
+    __slots__ = ("page", "process", "region", "sent_ps", "snapshot", "tick_ps", "write")
+
+    def __init__(self, fault: Fault, process: KfdProcess) -> None:
+        self.region = fault.region
+        self.page = fault.page
+        self.write = fault.write
+        self.sent_ps = fault.sent_ps
+        self.tick_ps = fault.tick_ps
+        self.snapshot = fault.path()
+        self.process = process
+
+    def path(self) -> Snapshot:
+        return self.snapshot
+
+    @property
+    def virtual(self) -> int:
+        """The virtual page number."""
+        return self.region.first_page + self.page
+
+
+class StepwiseWorker(FaultWorker):
+    """See the module."""
+
+    def __init__(self, **parts: Any) -> None:
+        super().__init__(**parts)
+        self._ring: deque[Vector] = deque()
+        self._in_cam: set[Vector] = set()
+        self._known: set[tuple[int, int]] = set()  # pages that are in the CAM or try to get there
+        self._skipped: dict[int, int] = {}
+
+    def retry_fault(self, fault: Fault) -> None:
+        """An access was sent for the first time; the CAM may know its page."""
+        vector = Vector(fault, self.processes[fault.region.vm])
+        key = (vector.process.number, vector.virtual)
+        if key not in self._known:
+            self._known.add(key)
+            self._send(vector)
+
+    def drop(self, process: KfdProcess) -> None:
+        """The process has died; its vectors are thrown away as they come up."""
+
+    def skipped_by(self, process: KfdProcess) -> int:
+        """Vectors of a process that the recent-restore rule dropped."""
+        return self._skipped.get(process.number, 0)
+
+    def _resolve(self, vector: Vector) -> None:
+        self._in_cam.discard(vector)
+        self._known.discard((vector.process.number, vector.virtual))
+
+    def _send(self, vector: Vector) -> None:
+        if vector.region.valid[vector.page] != INVALID or vector.region.vm.dead:
+            self._resolve(vector)
+            return
+        now = self._env.now
+        if len(self._in_cam) < self._gpu.spec.retry.cam_entries:
+            self._in_cam.add(vector)
+            self._env.call_at(now + self._gpu.spec.retry.delivery, lambda: self._arrived(vector))
+        else:
+            self._env.call_at(first_send_after(now, vector.tick_ps, self._period), lambda: self._send(vector))
+
+    def _arrived(self, vector: Vector) -> None:
+        self._ring.append(vector)
+        if not self._busy:
+            self._arm()
+
+    def _arm(self) -> None:
+        """Take the next vector from the ring, once the worker is free."""
+        if self._busy or not self._ring or self._armed is not None:
+            return
+        self._armed = self._env.call_at(max(self._free_ps, self._env.now), self._begin)
+
+    def _begin(self) -> None:
+        self._armed = None
+        vector = self._ring.popleft()
+        process = vector.process
+        if vector.region.valid[vector.page] != INVALID or process.dead:
+            self._look_and_drop(vector, again=False)
+        elif self._restore.window_end(process.ranges.find(vector.virtual)) > self._env.now:
+            self._skipped[process.number] = self._skipped.get(process.number, 0) + 1
+            self._look_and_drop(vector, again=True)
+        else:
+            granule = Granule(vector.virtual, vector.region, process)
+            granule.faults[vector.page] = vector
+            self._serve(granule)
+
+    def _look_and_drop(self, vector: Vector, *, again: bool) -> None:
+        end = self._env.now + self._cost
+        self._free_ps = end
+        self._busy = True
+
+        def dropped() -> None:
+            self._busy = False
+            if again:
+                self._in_cam.discard(vector)
+                tick = first_send_after(self._env.now, vector.tick_ps, self._period)
+                self._env.call_at(tick, lambda: self._send(vector))
+            else:
+                self._resolve(vector)
+            self._arm()
+
+        self._env.call_at(end, dropped)
+
+    def _throw_away(self, granule: Granule) -> None:
+        self.chain.spend(Kind.DUPLICATES, self._env.now)
+        vector = granule.first()[1]
+        assert isinstance(vector, Vector)
+        self._look_and_drop(vector, again=False)
+
+    def _answered(self, granule: Granule, plan: Plan) -> int:
+        vector = granule.first()[1]
+        assert isinstance(vector, Vector)
+        self._resolve(vector)
+        return 0

@@ -1,0 +1,53 @@
+"""What wavefronts walk: the port through which a workload hands its accesses to the compute units."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import StrEnum
+from typing import Protocol
+
+from gpusim.hardware.gpuvm import Region
+
+
+class Order(StrEnum):
+    """How steps are handed to wavefronts."""
+
+    FRONTIER = "frontier"  # the next step to the next free slot
+    STRIDED = "strided"  # wavefront w takes steps w, w + W, w + 2 W, ...
+    SHARES = "shares"  # wavefront w takes a contiguous share
+
+
+class Operand:
+    """One buffer of a kernel as its wavefronts see it, and the bytes of it that one step moves."""
+
+    __slots__ = ("read", "read_bytes", "region", "write", "write_bytes")
+
+    def __init__(self, region: Region, *, read_bytes: float, write_bytes: float) -> None:
+        self.region = region
+        self.read_bytes = read_bytes  # of one step
+        self.write_bytes = write_bytes
+        self.read = read_bytes > 0
+        self.write = write_bytes > 0
+
+
+#: pages first..last of an operand, in the order in which the step first touches them
+Touch = tuple[Operand, int, int]
+
+
+class AccessStream(Protocol):
+    """The steps of one kernel: `steps` of them in each of `passes` walks, numbered through."""
+
+    operands: Sequence[Operand]
+    steps: int
+    passes: int
+    order: Order
+    #: mean latency that translation adds to a step on mapped memory; None: ask the TLBs, fragment by fragment
+    translation_ps: int | None
+
+    def touches(self, index: int) -> Sequence[Touch]:
+        """The pages of step `index` (0 <= index < steps * passes)."""
+        ...
+
+    def mapped_run(self, start: int, stop: int) -> int:
+        """How many steps from `start` on, below `stop`, find all their pages valid and in the same places."""
+        ...

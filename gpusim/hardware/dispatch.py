@@ -1,0 +1,290 @@
+"""One kernel on one GPU: hands steps to wavefront slots, and groups what cannot wait.
+
+A stretch of steps whose pages are all mapped needs no wavefronts of its own: the slots that come to it form one
+weighted job on the HBM channel (and one flow a direction on the CPU link, for what lies in host memory). Only where a
+page is not mapped do slots become `Wave`s that step one by one. An unmap inside a stretch cuts it there. The
+step-by-step mode never groups.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from gpusim.engine.record import Snapshot
+from gpusim.hardware.access import AccessStream, Order
+from gpusim.hardware.gpuvm import HOST, Region, Vm
+from gpusim.hardware.memory import MemoryClass
+from gpusim.hardware.stretch import Stretch
+from gpusim.hardware.wavefronts import Wave
+
+if TYPE_CHECKING:
+    from gpusim.hardware.gpu import Gpu
+
+
+class Dispatch:
+    """A kernel in flight. `done` is told its critical path when the last wavefront has ended.
+
+    `slots` is the most wavefronts it may have in flight; the caps are what one of them moves in bytes per second, from
+    local memory and across the CPU link.
+    """
+
+    def __init__(
+        self,
+        gpu: Gpu,
+        vm: Vm,
+        stream: AccessStream,
+        *,
+        name: str,
+        slots: int,
+        cap_bytes_per_s: float,
+        link_cap_bytes_per_s: float,
+        grouped: bool,
+        done: Callable[[Snapshot], None],
+    ) -> None:
+        self.gpu = gpu
+        self.env = gpu.env
+        self.vm = vm
+        self.stream = stream
+        self.name = name
+        self.actor = gpu.recorder.actor(name) if gpu.recorder.spans else 0
+        self.recording = gpu.recorder.on
+        self.counters = gpu.retry.counters_of(vm)
+        self.total = stream.steps * stream.passes
+        self.slots = min(slots, self.total)
+        self.share = self.slots
+        self.dead = False
+        self.steps_done = 0
+        self._grouped = grouped
+        self._done = done
+        self.hbm_bytes = max(
+            1, round(sum(operand.read_bytes + operand.write_bytes for operand in stream.operands))
+        )
+        alone_ps = self.hbm_bytes * 1e12 / cap_bytes_per_s + (stream.translation_ps or 0)
+        self.alone_ps = int(alone_ps * 1.01) + 2  # a step that takes longer shared the memory
+        self.job_class: MemoryClass = gpu.hbm.job_class(self.hbm_bytes * 1e12 / alone_ps)
+        self._link_cap = link_cap_bytes_per_s
+        self._next = 0  # frontier order: the next step to hand out
+        self._own: dict[Wave, tuple[int, int, int]] = {}  # other orders: next step, end, stride of a wave
+        self._unowned: list[tuple[int, int, int]] = []
+        self._waves = 0
+        self._stretch: Stretch | None = None
+        self._units = gpu.spec.compute.compute_units
+        self._unit = 0
+
+    # -- life ------------------------------------------------------------------------------------------------------
+
+    def start(self, base: Snapshot) -> None:
+        """Hand out the first steps; `base` is the path that led to the launch."""
+        for region in self._regions():
+            region.on_invalidate.append(self._invalidated)
+        if self.stream.order is not Order.FRONTIER and not self._whole_is_mapped():
+            self._unowned = _split(self.total, self.slots, self.stream)
+            self._next = self.total  # no frontier: each wave has its own steps
+        self.fill(base)
+
+    def fill(self, base: Snapshot) -> None:
+        """Put free slots of this dispatch to work, up to its share."""
+        if self.dead:
+            return
+        now = self.env.now
+        if self._unowned:
+            while self._unowned and self.in_flight < self.share and not self.dead:
+                self._spawn(base, now)
+            return
+        free = self.share - self.in_flight
+        if free > 0 and self._try_stretch(free, base):
+            return
+        while (
+            self.in_flight < self.share
+            and self._next < self.total
+            and self._stretch is None
+            and not self.dead  # a fault of the wave just begun may have killed the process
+        ):
+            self._spawn(base, now)
+
+    @property
+    def in_flight(self) -> int:
+        """Slots at work, single or in a stretch."""
+        return self._waves + (self._stretch.weight if self._stretch is not None else 0)
+
+    def _spawn(self, base: Snapshot, now: int) -> None:
+        wave = Wave(self, self._unit, base, now)
+        self._unit = (self._unit + 1) % self._units
+        if self._unowned:
+            self._own[wave] = self._unowned.pop()
+        self._waves += 1
+        wave.lean.resume()
+
+    def take(self, wave: Wave, clean: bool) -> int:
+        """The next step of `wave`, or -1: its slot is needed elsewhere, joins a stretch, or there is no work.
+
+        `clean` says that its last step found all pages mapped: only then a stretch is looked for.
+        """
+        if self.dead:
+            return -1
+        if self._own:
+            step, end, stride = self._own[wave]
+            if step >= end:
+                return -1
+            self._own[wave] = (step + stride, end, stride)
+            return step
+        step = self._next
+        if step >= self.total or self._stretch is not None or self._waves > self.share:
+            return -1  # with a stretch in flight the slot joins it in `retired`
+        if clean and self._grouped and self._try_stretch(1, None, wave):
+            return -1
+        self._next = step + 1
+        return step
+
+    def retired(self, wave: Wave) -> None:
+        """`wave` has no more steps of its own."""
+        self._waves -= 1
+        self._own.pop(wave, None)
+        if self.dead:
+            return
+        if self._stretch is not None and self.in_flight < self.share:
+            self._stretch.reweight(self._stretch.weight + 1)
+        if self.in_flight == 0 and self._next >= self.total and not self._unowned:
+            self._end(wave.path())
+        else:
+            if self._unowned and self.in_flight < self.share:
+                self.fill(wave.path())
+            self.gpu.slot_freed(self, wave)
+
+    def _end(self, path: Snapshot) -> None:
+        for region in self._regions():
+            region.on_invalidate.remove(self._invalidated)
+        self.dead = True
+        self.gpu.wave_steps += self.total
+        self.gpu.ended(self)
+        self._done(path)
+
+    def kill(self) -> None:
+        """The process has died: nothing of this dispatch goes on."""
+        if self.dead:
+            return
+        self.dead = True
+        if self._stretch is not None:
+            self._stretch.cut()
+            self._stretch = None
+        for region in self._regions():
+            region.on_invalidate.remove(self._invalidated)
+        self.gpu.wave_steps += self.steps_done
+        self.gpu.ended(self)
+
+    def set_share(self, share: int, base: Snapshot | None) -> None:
+        """The GPU hands its slots out anew; short workgroups turn over fast, so a stretch follows at once."""
+        self.share = max(1, min(share, self.slots))
+        stretch = self._stretch
+        if stretch is not None:
+            stretch.reweight(max(1, self.share - self._waves))
+        elif base is not None:
+            self.fill(base)
+
+    # -- stretches -------------------------------------------------------------------------------------------------
+
+    def _whole_is_mapped(self) -> bool:
+        return self._grouped and self.stream.mapped_run(0, self.total) >= self.total
+
+    def _try_stretch(self, free: int, base: Snapshot | None, wave: Wave | None = None) -> bool:
+        """Form a stretch from the frontier on if it is worth it: long enough for the slots in flight."""
+        if not self._grouped:
+            return False
+        start = self._next
+        least = min(self.total - start, max(self.share, 1))
+        if least <= 0 or self.stream.mapped_run(start, start + least) < least:
+            return False
+        run = self.stream.mapped_run(start, self.total)
+        self._next = start + run
+        path = base if base is not None else wave.path()  # type: ignore[union-attr]
+        weight = min(free, run)
+        self._stretch = Stretch(self, start, run, weight=weight, base=path, done=self._stretch_done)
+        return True
+
+    def _stretch_done(self, path: Snapshot) -> None:
+        stretch = self._stretch
+        assert stretch is not None
+        self.steps_done += stretch.steps
+        self._stretch = None
+        if self._next >= self.total and self._waves == 0 and not self._unowned:
+            self._end(path)
+        else:
+            self.fill(path)
+
+    def _invalidated(self, region_first: int, region_last: int) -> None:
+        """Pages were unmapped: cut the stretch in flight; it goes on as far as its pages are still there."""
+        stretch = self._stretch
+        if stretch is None:
+            return
+        done, path = stretch.cut()
+        self.steps_done += done
+        self._stretch = None
+        self._next = stretch.first + done
+        self.env.call_at(self.env.now, lambda: self.fill(path))
+
+    # -- what a step costs -----------------------------------------------------------------------------------------
+
+    def translate(self, unit: int, index: int) -> int:
+        """Latency that the TLB misses of step `index` add."""
+        added = 0
+        look_up = self.gpu.translation.added_ps
+        for operand, first, _ in self.stream.touches(index):
+            added += look_up(unit, self.vm, (operand.region.first_page + first) >> 9)
+        return added
+
+    def link_cap(self, size: float) -> float:
+        """Bytes a second of one wavefront for a transfer of `size` of a step's bytes."""
+        return self._link_cap * size / self.hbm_bytes
+
+    def cross_link(self, index: int, resume: Callable[[], None]) -> None:
+        """One step of which part lies in host memory: all its transfers at once, on when the last has ended."""
+        reads = writes = local = 0.0
+        for operand, first, _ in self.stream.touches(index):
+            if operand.region.valid[first] == HOST:
+                reads += operand.read_bytes
+                writes += operand.write_bytes
+            else:
+                local += operand.read_bytes + operand.write_bytes
+        parts = [0]
+
+        def ended(*_: object) -> None:
+            parts[0] -= 1
+            if parts[0] == 0:
+                resume()
+
+        for size, path in ((reads, self.gpu.zero_copy_reads), (writes, self.gpu.zero_copy_writes)):
+            if size:
+                parts[0] += 1
+                self.gpu.network.transfer(
+                    path,
+                    round(size),
+                    weight=1.0 / self.share,
+                    cap_bytes_per_s=self.link_cap(size) * self.share,
+                    done=ended,
+                )
+        if local:
+            parts[0] += 1
+            self.job_class.enter(round(local), ended)
+
+    def stretch_parts(self, first: int) -> tuple[float, float, float]:
+        """Bytes of one step from step `first` on: local memory, link reads, link writes."""
+        reads = writes = local = 0.0
+        for operand, page, _ in self.stream.touches(first):
+            if operand.region.valid[page] == HOST:
+                reads += operand.read_bytes
+                writes += operand.write_bytes
+            else:
+                local += operand.read_bytes + operand.write_bytes
+        return local, reads, writes
+
+    def _regions(self) -> Sequence[Region]:
+        return list({id(operand.region): operand.region for operand in self.stream.operands}.values())
+
+
+def _split(total: int, slots: int, stream: AccessStream) -> list[tuple[int, int, int]]:
+    """Steps of each wave, last wave first (they are popped): (first, end, stride)."""
+    if stream.order is Order.STRIDED:
+        return [(wave, total, slots) for wave in reversed(range(slots))]
+    bounds = [total * wave // slots for wave in range(slots + 1)]
+    return [(bounds[wave], bounds[wave + 1], 1) for wave in reversed(range(slots))]

@@ -1,0 +1,98 @@
+"""One GPU: its parts, and the hand-out of wavefront slots to the kernels in flight."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gpusim.engine.environment import Environment
+from gpusim.engine.flows import Network
+from gpusim.engine.record import Recorder, Snapshot
+from gpusim.engine.server import Server
+from gpusim.hardware.dispatch import Dispatch
+from gpusim.hardware.gpu_spec import GpuSpec
+from gpusim.hardware.gpuvm import Vm
+from gpusim.hardware.memory import Memory
+from gpusim.hardware.retry import InterruptListener, RetryUnit
+from gpusim.hardware.translation import Translation
+from gpusim.hardware.wavefronts import Wave
+
+
+class Gpu:
+    """A device as its node builds it. `link` is the prefix of its host link's names in the network."""
+
+    def __init__(
+        self,
+        spec: GpuSpec,
+        *,
+        index: int,
+        env: Environment,
+        recorder: Recorder,
+        network: Network,
+        link: str,
+        link_latency_ps: int,
+        listener: InterruptListener,
+        random: np.random.Generator,
+    ) -> None:
+        self.spec = spec
+        self.index = index
+        self.name = f"gpu[{index}]"
+        self.env = env
+        self.recorder = recorder
+        self.network = network
+        self.link_latency_ps = link_latency_ps
+        self.hbm = Memory(env, f"{self.name}.hbm", capacity_bytes_per_s=spec.hbm.bandwidth)
+        self.translation = Translation(
+            spec.utcl1, spec.utcl2, compute_units=spec.compute.compute_units, xcds=spec.compute.xcds
+        )
+        self.retry = RetryUnit(spec.retry, env=env, listener=listener, random=random)
+        self.sdma = Server(env, f"{self.name}.sdma", lanes=spec.sdma.engines)
+        self.h2d = ((f"{link}.h2d", 1.0),)
+        self.d2h = ((f"{link}.d2h", 1.0),)
+        self.zero_copy_reads = ((f"{link}.h2d", 1.0 / spec.zero_copy.read_efficiency),)
+        self.zero_copy_writes = ((f"{link}.d2h", 1.0 / spec.zero_copy.write_efficiency),)
+        #: critical path of whoever maps pages right now, for the wavefronts that this releases
+        self.releasing: Snapshot = ([0] * recorder.kinds, 0)
+        self.wave_steps = 0
+        self._dispatches: list[Dispatch] = []
+
+    def start(self, dispatch: Dispatch, base: Snapshot) -> None:
+        """Let a kernel begin; those in flight share the slots equally."""
+        self._dispatches.append(dispatch)
+        self._share_out(None)
+        dispatch.start(base)
+
+    def ended(self, dispatch: Dispatch) -> None:
+        """A kernel has ended: its slots go to the others."""
+        self._dispatches.remove(dispatch)
+        if self._dispatches:
+            self.env.call_at(self.env.now, lambda: self._share_out(self.releasing))
+
+    def slot_freed(self, dispatch: Dispatch, wave: Wave) -> None:
+        """A wavefront of `dispatch` has retired: another kernel that is below its share may use the slot."""
+        if len(self._dispatches) < 2:
+            return
+        for other in self._dispatches:
+            if other is not dispatch and other.in_flight < other.share:
+                other.fill(wave.path())
+                return
+
+    def _share_out(self, base: Snapshot | None) -> None:
+        """Equal shares of the slots; what one kernel cannot use goes to the others."""
+        left = self.spec.compute.slots
+        waiting = sorted(self._dispatches, key=_slots)
+        for position, dispatch in enumerate(waiting):
+            share = min(dispatch.slots, left // (len(waiting) - position))
+            left -= share
+            dispatch.set_share(share, base)
+
+    def kill(self, vm: Vm) -> None:
+        """All wavefronts of an address space die."""
+        vm.dead = True
+        for dispatch in [dispatch for dispatch in self._dispatches if dispatch.vm is vm]:
+            dispatch.kill()
+        for region in vm.regions.values():
+            region.drop_waiters()
+
+
+def _slots(dispatch: Dispatch) -> int:
+    return dispatch.slots

@@ -1,0 +1,1 @@
+"""User space: HIP allocation, streams, copies, prefetch, launches."""

@@ -1,0 +1,62 @@
+"""What a program allocated: the buffer behind a name."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from gpusim.errors import SimulatedFailure
+from gpusim.linux.address_space import Vma
+
+
+class Allocator(StrEnum):
+    """Who allocates a buffer. The words of the scenario language."""
+
+    MALLOC = "malloc"
+    MMAP = "mmap"
+    HEAP = "heap"
+    STACK = "stack"
+    HIP_MALLOC = "hipMalloc"
+    HIP_MALLOC_MANAGED = "hipMallocManaged"
+    HIP_HOST_MALLOC = "hipHostMalloc"
+    HSA_POOL = "hsa_pool"
+    MANAGED_GLOBAL = "managed_global"
+
+
+#: allocators that later issues implement
+ALLOCATORS_NOT_SUPPORTED_YET = frozenset(
+    {Allocator.MMAP, Allocator.HEAP, Allocator.STACK, Allocator.HSA_POOL, Allocator.MANAGED_GLOBAL}
+)
+
+
+class Allocation:
+    """A live buffer. `gpu` is the device that holds it, for hipMalloc."""
+
+    __slots__ = ("allocator", "gpu", "name", "size", "vma")
+
+    def __init__(self, name: str, size: int, allocator: Allocator, gpu: int, vma: Vma) -> None:
+        self.name = name
+        self.size = size
+        self.allocator = allocator
+        self.gpu = gpu
+        self.vma = vma
+
+    @property
+    def is_svm(self) -> bool:
+        """Does the driver manage it in SVM ranges?"""
+        return self.allocator in (Allocator.MALLOC, Allocator.HIP_MALLOC_MANAGED)
+
+    def slice(self, offset: int | None, size: int | None) -> tuple[int, int]:
+        """First byte and size of a part. Raises SimulatedFailure `hip_error` when it leaves the buffer."""
+        first = offset or 0
+        length = self.size - first if size is None else size
+        if length <= 0 or first + length > self.size:
+            raise SimulatedFailure(
+                "hip_error",
+                f"hipErrorInvalidValue: bytes {first} to {first + length} leave buffer {self.name!r} of "
+                f"{self.size} bytes",
+            )
+        return first, length
+
+    def pages(self, first: int, size: int) -> tuple[int, int]:
+        """First and last virtual page of a part."""
+        return self.vma.first + (first >> 12), self.vma.first + ((first + size - 1) >> 12)

@@ -1,0 +1,200 @@
+"""HIP as one process sees it: allocations, streams and events. Copies, prefetch and launches are beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from gpusim.driver.driver_spec import DriverSpec
+from gpusim.driver.kfd_process import KfdProcess
+from gpusim.driver.migrate import Migration
+from gpusim.driver.svm_range import CPU
+from gpusim.driver.vram import Vram
+from gpusim.engine.environment import Environment
+from gpusim.engine.mutex import Mutex
+from gpusim.engine.record import Chain, Recorder
+from gpusim.engine.stages import Stages
+from gpusim.errors import SimulatedFailure
+from gpusim.hardware.gpu import Gpu
+from gpusim.linux.address_space import HostMemory
+from gpusim.linux.host_spec import HostSpec
+from gpusim.runtime.allocation import Allocation, Allocator
+from gpusim.runtime.operation import Operation, Stream
+
+Steps = Generator[Any, Any, None]  # what a host thread runs
+
+
+class Thread(Protocol):
+    """A host thread that calls HIP."""
+
+    chain: Chain
+
+    def stages(self, stages: Stages) -> Steps:
+        """Spend the time of the stages."""
+        ...
+
+    def wait_for(self, operation: Operation) -> Steps:
+        """Wait for the end of an operation."""
+        ...
+
+    def lock(self, mutex: Mutex, process: KfdProcess) -> Steps:
+        """Wait for a process's SVM mutex."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """A GPU with what the driver keeps for it."""
+
+    gpu: Gpu
+    vram: Vram
+    migration: Migration
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """What all processes share."""
+
+    env: Environment
+    recorder: Recorder
+    host: HostMemory
+    host_spec: HostSpec
+    driver: DriverSpec
+    devices: tuple[Device, ...]
+    range_pages: int  # the largest registered range
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """A buffer that the program declares."""
+
+    size: int
+    allocator: Allocator
+    gpu: str
+    align: int | None
+
+
+class Hip:
+    """The HIP state of one process. `visible` are its GPUs in its own numbering."""
+
+    def __init__(
+        self,
+        *,
+        node: Node,
+        kfd: KfdProcess,
+        visible: tuple[Device, ...],
+        declared: Mapping[str, Declared],
+    ) -> None:
+        self.node = node
+        self.env = node.env
+        self.kfd = kfd
+        self.visible = visible
+        self._declared = declared
+        self._live: dict[str, Allocation] = {}
+        self._claimed: set[str] = set()
+        self._streams: dict[str, Stream] = {}
+        self._events: dict[str, Operation] = {}
+
+    # -- names -----------------------------------------------------------------------------------------------------
+
+    def device(self, name: str) -> Device:
+        """`gpu0`, `gpu1`, ... as this process sees them."""
+        number = int(name.removeprefix("gpu"))
+        if number >= len(self.visible):
+            raise SimulatedFailure(
+                "hip_error",
+                f"hipErrorInvalidDevice: {name} of {self.kfd.name}, which sees {len(self.visible)} GPUs",
+            )
+        return self.visible[number]
+
+    def location(self, name: str) -> int:
+        """The number of a GPU in the node, or CPU."""
+        return CPU if name == "cpu" else self.device(name).gpu.index
+
+    def declared(self, name: str) -> Declared:
+        return self._declared[name]
+
+    def declared_size(self, name: str) -> int:
+        return self._declared[name].size
+
+    def claim(self, name: str) -> bool:
+        """Begin to allocate a buffer; False if it is allocated, or another thread is at it."""
+        if name in self._live or name in self._claimed:
+            return False
+        self._claimed.add(name)
+        return True
+
+    def unclaim(self, name: str) -> None:
+        """The allocation has succeeded or failed."""
+        self._claimed.discard(name)
+
+    def allocation(self, name: str) -> Allocation:
+        """The live buffer of a name. Raises SimulatedFailure when it is not allocated now."""
+        found = self._live.get(name)
+        if found is None:
+            raise SimulatedFailure(
+                "hip_error", f"hipErrorInvalidValue: buffer {name!r} of {self.kfd.name} is not allocated here"
+            )
+        return found
+
+    def add(self, allocation: Allocation) -> None:
+        self._live[allocation.name] = allocation
+
+    def forget(self, name: str) -> Allocation:
+        return self._live.pop(name)
+
+    def take_all(self) -> list[Allocation]:
+        """All live buffers, which are no longer live."""
+        taken = list(self._live.values())
+        self._live.clear()
+        return taken
+
+    # -- streams and events ----------------------------------------------------------------------------------------
+
+    def stream(self, name: str | None) -> Stream:
+        """A stream by name; None is the process's null stream."""
+        key = name or "null"
+        found = self._streams.get(key)
+        if found is None:
+            found = self._streams[key] = Stream(self.env, key)
+        return found
+
+    def submit(self, thread: Thread, operation: Operation, stream: str | None) -> Operation:
+        """Put an operation into a stream."""
+        self.stream(stream).submit(operation, thread.chain.snapshot())
+        return operation
+
+    def record(self, thread: Thread, event: str, stream: str | None) -> None:
+        """hipEventRecord."""
+        marker = Operation(lambda path, done: done(path))
+        self._events[event] = marker
+        self.submit(thread, marker, stream)
+
+    def event(self, name: str) -> Operation:
+        """The last record of an event; one that was never recorded is complete, as in HIP."""
+        found = self._events.get(name)
+        if found is None:
+            found = Operation(lambda path, done: done(path))
+            found.done = True
+        return found
+
+    def wait_in_stream(self, thread: Thread, event: Operation, stream: str) -> None:
+        """hipStreamWaitEvent: later work of the stream waits for the event."""
+        env = self.env
+
+        def begin(path: Any, done: Any) -> None:
+            since = env.now
+            event.when_done(lambda: done(event.path if event.end_ps > since else path))
+
+        self.submit(thread, Operation(begin), stream)
+
+    def outstanding(self, stream: str | None) -> list[Operation]:
+        """The last operation of a stream, or of all streams, as far as there is one."""
+        streams = [self.stream(stream)] if stream is not None else list(self._streams.values())
+        return [found.last for found in streams if found.last is not None]
+
+    def die(self) -> None:
+        """The process was killed: nothing of its streams goes on."""
+        for stream in self._streams.values():
+            stream.dead = True

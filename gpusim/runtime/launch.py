@@ -1,0 +1,162 @@
+"""Launching a kernel: from the call to its first wavefront, and its buffers as the GPU sees them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from gpusim.engine.record import Chain, Snapshot
+from gpusim.errors import InputError, NotSupportedYet, Problem, SimulatedFailure
+from gpusim.hardware.access import AccessStream
+from gpusim.hardware.dispatch import Dispatch
+from gpusim.hardware.gpu import Gpu
+from gpusim.hardware.gpuvm import Region
+from gpusim.kinds import Kind
+from gpusim.runtime.allocation import Allocation, Allocator
+from gpusim.runtime.hip import Hip, Thread
+from gpusim.runtime.operation import Operation
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """A buffer argument of a launch: its page tables on the GPU and what the kernel does to it."""
+
+    region: Region
+    size: int
+    read: bool
+    write: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a kernel does on a GPU: its accesses, wavefronts in flight, and what one of them can move."""
+
+    stream: AccessStream
+    slots: int
+    cap_bytes_per_s: float
+    link_cap_bytes_per_s: float
+
+
+class Program(Protocol):
+    """Kernels by name; the workload provides it."""
+
+    grouped: bool
+
+    def loads(self, kernel: str, *, xnack: bool) -> bool:
+        """Does the code object load in this XNACK mode?"""
+        ...
+
+    def duration_ps(self, kernel: str) -> int | None:
+        """Its contention-free time, if that is given."""
+        ...
+
+    def passes(self, kernel: str) -> int:
+        """How often it walks its buffers."""
+        ...
+
+    def plan(
+        self, kernel: str, arguments: Sequence[Argument], gpu: Gpu, *, xnack: bool, number: int
+    ) -> Plan: ...
+
+
+def launch(
+    hip: Hip,
+    thread: Thread,
+    program: Program,
+    kernel: str,
+    *,
+    reads: Sequence[str],
+    writes: Sequence[str],
+    gpu: str,
+    stream: str | None,
+    number: int,
+    size: int | None = None,
+) -> Operation:
+    """Submit a kernel launch; `number` tells launches apart for what they draw.
+
+    `size` limits the part of each buffer that the kernel works on.
+    """
+    device = hip.device(gpu).gpu
+    if not program.loads(kernel, xnack=hip.kfd.xnack):
+        mode = "on" if hip.kfd.xnack else "off"
+        raise SimulatedFailure(
+            "hip_error",
+            f"hipErrorNoBinaryForGpu: kernel {kernel!r} of {hip.kfd.name} is not built for XNACK {mode}; "
+            "set HSA_XNACK to match, or build it for `any`",
+        )
+    names = list(dict.fromkeys([*reads, *writes]))
+    buffers = [(hip.allocation(name), name in reads, name in writes) for name in names]
+    if not buffers and program.duration_ps(kernel) is None:
+        raise InputError(
+            [
+                Problem(
+                    f"kernel {kernel!r} is launched without buffers, and has no duration",
+                    path=f"processes.{hip.kfd.name}",
+                    legal="`reads` or `writes` in the launch, or `duration` in the kernel",
+                )
+            ]
+        )
+    for allocation, _, _ in buffers:
+        if allocation.allocator is Allocator.HIP_MALLOC and allocation.gpu != device.index:
+            raise NotSupportedYet(
+                [
+                    Problem(
+                        f"kernel {kernel!r} on {gpu} uses {allocation.name!r}, which lies in the VRAM of another GPU: "
+                        "peer access is not supported yet",
+                        path=f"processes.{hip.kfd.name}",
+                    )
+                ]
+            )
+    operation = Operation(_begin(hip, program, kernel, buffers, device, number, size))
+    operation.completion_ps = device.spec.compute.completion
+    moved = sum((size or allocation.size) * (read + write) for allocation, read, write in buffers)
+    operation.size = moved * program.passes(kernel)
+    return hip.submit(thread, operation, stream)
+
+
+def _begin(
+    hip: Hip,
+    program: Program,
+    kernel: str,
+    buffers: Sequence[tuple[Allocation, bool, bool]],
+    gpu: Gpu,
+    number: int,
+    size: int | None,
+) -> Callable[[Snapshot, Callable[[Snapshot], None]], None]:
+    env, kfd, recorder = hip.env, hip.kfd, hip.node.recorder
+
+    def begin(path: Snapshot, done: Callable[[Snapshot], None]) -> None:
+        chain = Chain(recorder, recorder.actor(f"{kfd.name}.{kernel}") if recorder.spans else 0)
+        chain.follow(path, env.now)
+
+        def computed() -> None:
+            chain.spend(Kind.COMPUTE, env.now)
+            done(chain.snapshot())
+
+        def start() -> None:
+            chain.spend(Kind.LAUNCH, env.now)
+            if not buffers:  # nothing to wait for: it computes for as long as it says
+                env.call_at(env.now + (program.duration_ps(kernel) or 0), computed)
+                return
+            arguments = [
+                Argument(kfd.region(allocation.vma, gpu.index), size or allocation.size, read, write)
+                for allocation, read, write in buffers
+            ]
+            plan = program.plan(kernel, arguments, gpu, xnack=kfd.xnack, number=number)
+            dispatch = Dispatch(
+                gpu,
+                kfd.vms[gpu.index],
+                plan.stream,
+                name=f"{kfd.name}.{kernel}[{number}]",
+                slots=plan.slots,
+                cap_bytes_per_s=plan.cap_bytes_per_s,
+                link_cap_bytes_per_s=plan.link_cap_bytes_per_s,
+                grouped=program.grouped,
+                done=done,
+            )
+            gpu.start(dispatch, chain.snapshot())
+
+        env.call_at(env.now + gpu.spec.compute.launch, lambda: None if kfd.dead else start())
+
+    return begin

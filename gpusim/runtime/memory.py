@@ -1,0 +1,219 @@
+"""Allocation and free, by allocator, and a CPU thread's accesses to a buffer."""
+
+from __future__ import annotations
+
+from gpusim.driver.migrate import Migration, Trigger, populate
+from gpusim.driver.svm_range import CPU, SvmRange, pieces
+from gpusim.engine.stages import Do, Stages
+from gpusim.errors import NotSupportedYet, Problem, SimulatedFailure
+from gpusim.hardware.gpuvm import HOST, LOCAL
+from gpusim.kinds import Kind
+from gpusim.linux.address_space import NOWHERE, RAM, VRAM, Vma, VmaKind
+from gpusim.runtime.allocation import Allocation, Allocator
+from gpusim.runtime.hip import Hip, Steps, Thread
+from gpusim.spec import PAGE_BYTES
+
+_TOUCH_CHUNK_PAGES = (32 << 20) // PAGE_BYTES  # GPU faults see a CPU thread's progress in pieces of this
+_MAX_ALIGN = 1 << 30
+
+
+def alloc(hip: Hip, thread: Thread, name: str) -> Steps:
+    """Allocate a declared buffer. Raises SimulatedFailure when memory does not suffice."""
+    if not hip.claim(name):
+        raise SimulatedFailure("hip_error", f"buffer {name!r} of {hip.kfd.name} is allocated already")
+    try:
+        yield from thread.stages(_alloc_stages(hip, name))
+    finally:
+        hip.unclaim(name)
+
+
+def _alloc_stages(hip: Hip, name: str) -> Stages:
+    declared = hip.declared(name)
+    node, kfd = hip.node, hip.kfd
+    costs, pages_cost = node.driver.costs, node.host_spec.pages
+    pages = -(-declared.size // PAGE_BYTES)
+    allocator = declared.allocator
+    kind = {Allocator.HIP_MALLOC: VmaKind.DEVICE, Allocator.HIP_HOST_MALLOC: VmaKind.PINNED}.get(
+        allocator, VmaKind.ANONYMOUS
+    )
+    gpu = CPU
+    if allocator is not Allocator.MALLOC:  # the only call that works where the process sees no GPU
+        gpu = hip.device(declared.gpu).gpu.index
+    if kind is VmaKind.DEVICE:
+        vram = node.devices[gpu].vram
+        if not vram.take(pages):
+            raise SimulatedFailure(
+                "out_of_memory",
+                f"hipErrorOutOfMemory: hipMalloc of {declared.size} bytes for {name!r} of {kfd.name}: "
+                f"{vram.free * PAGE_BYTES} of {vram.pages * PAGE_BYTES} bytes of VRAM are free",
+            )
+    vma = kfd.mm.map(name, pages, kind, _alignment(declared.size, declared.align))
+    allocation = Allocation(name, declared.size, allocator, gpu, vma)
+    if kind is VmaKind.DEVICE:
+        yield Kind.HOST_ALLOC, costs.vram_alloc
+        kfd.region(vma, gpu).map(0, pages - 1, LOCAL, hip.env.now)
+    elif kind is VmaKind.PINNED:
+        node.host.take(pages, f"hipHostMalloc of {name!r}")
+        yield Kind.HOST_ALLOC, costs.ioctl
+        yield Kind.PAGE_ALLOC, pages * pages_cost.alloc
+        yield Kind.PAGE_ZERO, pages * pages_cost.zero
+        yield Kind.DMA_MAP, pages * pages_cost.dma_map
+        yield Kind.PTE_WRITE, pages * costs.pte_write
+        for other in hip.visible:
+            kfd.region(vma, other.gpu.index).map(0, pages - 1, HOST, hip.env.now)
+    elif allocator is Allocator.HIP_MALLOC_MANAGED:
+        yield from _register(hip, vma)
+    else:
+        yield Kind.HOST_ALLOC, costs.ioctl
+    yield Do(lambda: hip.add(allocation))
+
+
+def _alignment(size: int, align: int | None) -> int:
+    """Page alignment of a buffer: as asked, else a power of two up to 1 GiB that makes large buffers whole ranges."""
+    wanted = align or min(_MAX_ALIGN, max(2 << 20, 1 << (size - 1).bit_length()))
+    return max(1, wanted // PAGE_BYTES)
+
+
+def _register(hip: Hip, vma: Vma) -> Stages:
+    """hipMallocManaged: SET_ATTR over the whole buffer; with XNACK off it is mapped to every GPU at once."""
+    node, kfd = hip.node, hip.kfd
+    costs = node.driver.costs
+    granule = node.driver.svm.default_granularity // PAGE_BYTES
+    yield Kind.HOST_ALLOC, costs.ioctl
+    for first, last in pieces(vma.first, vma.last, node.range_pages):
+        kfd.new_range(first, last, granule_pages=granule, registered=True)
+        yield Kind.HOST_ALLOC, costs.range_create
+    if kfd.xnack:
+        return
+    cost = node.host_spec.pages
+    missing = populate(
+        node.host, vma, vma.first, vma.last, f"hipMallocManaged of {vma.name!r} with XNACK off"
+    )
+    yield Kind.PAGE_ALLOC, missing * cost.alloc
+    yield Kind.PAGE_ZERO, missing * cost.zero
+    yield Kind.HMM_WALK, vma.pages * cost.hmm_walk
+    yield Kind.PTE_WRITE, vma.pages * costs.pte_write
+    for device in hip.visible:
+        kfd.region(vma, device.gpu.index).map(0, vma.pages - 1, HOST, hip.env.now)
+    for svm in kfd.ranges.within(vma.first, vma.last):
+        svm.mapped = True
+
+
+def free(hip: Hip, thread: Thread, name: str) -> Steps:
+    """Free a buffer: hipFree waits for the device's streams, as HIP does; free() does not."""
+    allocation = hip.allocation(name)
+    hip.forget(name)  # before any wait: no other thread can free it again
+    if allocation.allocator is not Allocator.MALLOC:
+        for operation in hip.outstanding(None):
+            yield from thread.wait_for(operation)
+    if allocation.is_svm:
+        yield from thread.lock(hip.kfd.lock, hip.kfd)
+    yield from thread.stages(_free_stages(hip, allocation))
+    if allocation.is_svm:
+        hip.kfd.lock_path = thread.chain.snapshot()
+        hip.kfd.lock.release()
+
+
+def _free_stages(hip: Hip, allocation: Allocation) -> Stages:
+    node, kfd, vma = hip.node, hip.kfd, allocation.vma
+    costs, cost = node.driver.costs, node.host_spec.pages
+    if vma.kind is VmaKind.DEVICE:
+        yield Kind.HOST_ALLOC, costs.vram_free
+        node.devices[allocation.gpu].vram.give_back(vma.pages)
+    elif vma.kind is VmaKind.PINNED:
+        yield Kind.HOST_ALLOC, costs.ioctl + vma.pages * cost.free
+        node.host.give_back(vma.pages)
+    else:
+        used = vma.pages - vma.where.count(NOWHERE)
+        mapped = any(region.unmap(0, vma.pages - 1) for region in kfd.regions_of(vma))
+        yield Kind.HOST_ALLOC, costs.ioctl + used * cost.free
+        if mapped:
+            yield Kind.TLB_FLUSH, costs.tlb_flush
+        node.host.give_back(vma.where.count(RAM))
+        for svm in kfd.ranges.within(vma.first, vma.last):
+            if svm.bo_on != CPU:
+                node.devices[svm.bo_on].migration.drop_bo(svm)
+            kfd.ranges.remove(svm)
+    kfd.drop_regions(vma)
+    kfd.mm.unmap(vma)
+
+
+def release_all(hip: Hip) -> None:
+    """The process has died: the kernel gives all of its memory back."""
+    node, kfd = hip.node, hip.kfd
+    for allocation in hip.take_all():
+        vma = allocation.vma
+        if vma.kind is VmaKind.DEVICE:
+            node.devices[allocation.gpu].vram.give_back(vma.pages)
+        elif vma.kind is VmaKind.PINNED:
+            node.host.give_back(vma.pages)
+        else:
+            node.host.give_back(vma.where.count(RAM))
+            for svm in kfd.ranges.within(vma.first, vma.last):
+                if svm.bo_on != CPU:
+                    node.devices[svm.bo_on].migration.drop_bo(svm)
+                kfd.ranges.remove(svm)
+
+
+def host_touch(
+    hip: Hip, thread: Thread, allocation: Allocation, first: int, size: int, *, write: bool
+) -> Steps:
+    """A CPU thread goes through a part of a buffer: populates it, streams it, pulls it back from VRAM."""
+    if allocation.allocator is Allocator.HIP_MALLOC:
+        raise NotSupportedYet(
+            [
+                Problem(
+                    f"host_touch of {allocation.name!r}, which hipMalloc placed in VRAM: CPU accesses through the PCIe "
+                    "BAR are not supported yet",
+                    path=f"processes.{hip.kfd.name}",
+                    legal="copy it with memcpy, or allocate it with hipHostMalloc, hipMallocManaged or malloc",
+                )
+            ]
+        )
+    start, end = allocation.pages(first, size)
+    rate = hip.node.host_spec.thread_bandwidth
+    while start <= end:
+        last = min(end, start - start % _TOUCH_CHUNK_PAGES + _TOUCH_CHUNK_PAGES - 1)
+        if allocation.is_svm:
+            yield from _bring_back(hip, thread, allocation.vma, start, last)
+            yield from thread.stages(_populate_stages(hip, allocation.vma, start, last))
+        length = min(size, (last - start + 1) * PAGE_BYTES)
+        size -= length
+        yield from thread.stages(_stream_stages(length, rate))
+        start = last + 1
+
+
+def _stream_stages(size: int, rate: float) -> Stages:
+    yield Kind.HOST_MEMORY, round(size * 1e12 / rate)
+
+
+def _populate_stages(hip: Hip, vma: Vma, first: int, last: int) -> Stages:
+    cost = hip.node.host_spec.pages
+    missing = populate(hip.node.host, vma, first, last, f"{hip.kfd.name}: CPU touch of {vma.name!r}")
+    if missing:
+        yield Kind.PAGE_ALLOC, missing * (cost.fault + cost.alloc)
+        yield Kind.PAGE_ZERO, missing * cost.zero
+
+
+def _bring_back(hip: Hip, thread: Thread, vma: Vma, first: int, last: int) -> Steps:
+    """CPU faults on device-private pages: one granule each, under the process's SVM mutex (`kfd_svm.md` 3.3)."""
+    kfd = hip.kfd
+    for device in hip.node.devices:
+        place = VRAM + device.gpu.index
+        at = vma.where.find(place, first - vma.first, last - vma.first + 1)
+        while at >= 0:
+            page = vma.first + at
+            yield from thread.lock(kfd.lock, kfd)
+            svm = kfd.ranges.find(page)
+            if svm is not None and vma.where[at] == place:
+                granule = svm.granule(page)
+                yield from thread.stages(_cpu_fault(hip, device.migration, vma, granule, svm))
+            kfd.lock_path = thread.chain.snapshot()
+            kfd.lock.release()
+            at = vma.where.find(place, page - vma.first, last - vma.first + 1)
+
+
+def _cpu_fault(hip: Hip, migration: Migration, vma: Vma, granule: tuple[int, int], svm: SvmRange) -> Stages:
+    yield Kind.DRIVER_FIXED, hip.node.host_spec.pages.fault
+    yield from migration.to_ram(hip.kfd, vma, svm, *granule, Trigger.PAGEFAULT_CPU)
+    yield from migration.restore_queues(hip.kfd, vma, *granule)

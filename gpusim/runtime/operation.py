@@ -1,0 +1,86 @@
+"""Work that a program has asked for and that ends later, and the streams that order it."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+
+from gpusim.engine.environment import Environment
+from gpusim.engine.record import Snapshot
+
+#: begins the work; is given the path that led to it, and calls back with the path at its end
+Begin = Callable[[Snapshot, Callable[[Snapshot], None]], None]
+
+
+class Operation:
+    """Something in a stream. `waiters` are called at its end; `path` is its critical path then."""
+
+    __slots__ = (
+        "begin",
+        "completion_ps",
+        "done",
+        "end_ps",
+        "path",
+        "path_before",
+        "size",
+        "start_ps",
+        "waiters",
+    )
+
+    def __init__(self, begin: Begin) -> None:
+        self.begin = begin
+        self.size = 0  # bytes that the program asked for
+        self.completion_ps = 0  # from its end to the thread that waits, where its own cost does not hold that
+        self.start_ps = 0
+        self.end_ps = 0
+        self.path_before: Snapshot = ([], 0)  # critical path when it started
+        self.path: Snapshot = ([], 0)  # and when it ended
+        self.done = False
+        self.waiters: list[Callable[[], None]] = []
+
+    def when_done(self, call: Callable[[], None]) -> None:
+        """Call at the end of the operation, at once if it has ended."""
+        if self.done:
+            call()
+        else:
+            self.waiters.append(call)
+
+
+class Stream:
+    """A HIP stream: one operation after another."""
+
+    def __init__(self, env: Environment, name: str) -> None:
+        self._env = env
+        self.name = name
+        self._queue: deque[tuple[Operation, Snapshot]] = deque()
+        self._running: Operation | None = None
+        self.last: Operation | None = None
+        self.dead = False
+
+    def submit(self, operation: Operation, path: Snapshot) -> None:
+        """Add an operation; `path` led to the call."""
+        self.last = operation
+        if self._running is None:
+            self._start(operation, path)
+        else:
+            self._queue.append((operation, path))
+
+    def _start(self, operation: Operation, path: Snapshot) -> None:
+        self._running = operation
+        operation.start_ps = self._env.now
+        operation.path_before = path
+        operation.begin(path, lambda end: self._ended(operation, end))
+
+    def _ended(self, operation: Operation, path: Snapshot) -> None:
+        if self.dead:
+            return
+        operation.done = True
+        operation.end_ps = self._env.now
+        operation.path = path
+        self._running = None
+        if self._queue:
+            following, _ = self._queue.popleft()
+            self._start(following, path)  # it was this one's end that it waited for
+        for call in operation.waiters:
+            call()
+        operation.waiters.clear()

@@ -1,0 +1,48 @@
+"""Beginning an operation that is a serial piece of work: its stages, on a path of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from gpusim.engine.record import Chain, Snapshot
+from gpusim.engine.stages import Stages, run_stages
+from gpusim.errors import SimulatedFailure
+from gpusim.runtime.hip import Hip
+from gpusim.runtime.operation import Operation
+
+
+def staged(hip: Hip, name: str, stages: Callable[[Chain], Stages], *, locked: bool = False) -> Operation:
+    """An operation that works through `stages`, given its chain; with `locked`, under the SVM mutex.
+
+    A failure of the simulated program kills its process.
+    """
+    env, kfd, recorder = hip.env, hip.kfd, hip.node.recorder
+
+    def begin(path: Snapshot, done: Callable[[Snapshot], None]) -> None:
+        number = recorder.actor(f"{kfd.name}.{name}") if recorder.spans else 0
+        chain = Chain(recorder, number)
+        chain.follow(path, env.now)
+
+        def run() -> None:
+            if env.now > chain.time_ps and kfd.lock_path is not None:
+                chain.follow(kfd.lock_path, env.now)
+            run_stages(env, chain, stages(chain), ended, failed)
+
+        def ended() -> None:
+            if locked:
+                kfd.lock_path = chain.snapshot()
+                kfd.lock.release()
+            done(chain.snapshot())
+
+        def failed(failure: SimulatedFailure) -> None:
+            if locked:
+                kfd.lock_path = chain.snapshot()
+                kfd.lock.release()
+            kfd.kill(failure.outcome, str(failure))
+
+        if locked:
+            kfd.lock.acquire(kfd.number + 1, run)
+        else:
+            run()
+
+    return Operation(begin)

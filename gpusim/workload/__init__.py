@@ -1,0 +1,1 @@
+"""Programs: kernels, access patterns and host threads."""

@@ -1,0 +1,126 @@
+"""Walking buffers from start to end: what stream, strided and stencil share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gpusim.hardware.access import Operand, Order, Touch
+from gpusim.hardware.gpu import Gpu
+from gpusim.hardware.gpuvm import INVALID
+from gpusim.hardware.translation import FRAGMENT_PAGES
+from gpusim.runtime.launch import Argument
+from gpusim.workload.kernel import KernelSpec, Mapping
+
+ORDERS = {Mapping.LINEAR: Order.FRONTIER, Mapping.GRID_STRIDE: Order.STRIDED, Mapping.BLOCKED: Order.SHARES}
+MEMORY_LINE = 64  # bytes; the shortest HBM access of CDNA and Vega (L2 fetches 64 B sectors)
+
+
+class Walk:
+    """An access stream that goes through its operands side by side, in steps of equal share.
+
+    `reach` is how many bytes before and after its own share a step also reads (a stencil's halo).
+    """
+
+    def __init__(
+        self,
+        kernel: KernelSpec,
+        bound: Sequence[Argument],
+        gpu: Gpu,
+        *,
+        read_amplification: float = 1.0,
+        write_amplification: float = 1.0,
+        halo: int = 0,
+    ) -> None:
+        largest = max(buffer.size for buffer in bound)
+        self.steps = -(-largest // kernel.step)
+        self.passes = kernel.passes
+        self.order = ORDERS[kernel.mapping]
+        self.translation_ps = self._translation(largest, len(bound), gpu)
+        self._halo = halo
+        self._sizes = [buffer.size for buffer in bound]
+        self.operands: Sequence[Operand] = [
+            Operand(
+                buffer.region,
+                read_bytes=buffer.size / self.steps * read_amplification if buffer.read else 0.0,
+                write_bytes=buffer.size / self.steps * write_amplification if buffer.write else 0.0,
+            )
+            for buffer in bound
+        ]
+        self._pairs = list(zip(self.operands, self._sizes, strict=True))
+        # a step of whole pages in every operand needs no division
+        whole = [size // self.steps for size in self._sizes]
+        self._pages_per_step = (
+            [size >> 12 for size in whole]
+            if halo == 0
+            and all(size % self.steps == 0 and size // self.steps % 4096 == 0 for size in self._sizes)
+            else None
+        )
+        self._single = self.operands[0] if len(self.operands) == 1 else None
+
+    def _translation(self, largest: int, operands: int, gpu: Gpu) -> int | None:
+        """A closed form where steps are handed out in order and each is its compute unit's first in a fragment."""
+        per_fragment = max(1, (self.steps * FRAGMENT_PAGES << 12) // largest)
+        if self.order is not Order.FRONTIER or per_fragment > gpu.spec.compute.compute_units:
+            return None
+        return operands * gpu.translation.stream_ps(per_fragment)
+
+    def touches(self, index: int) -> Sequence[Touch]:
+        """The pages of a step, operand by operand."""
+        if self.passes > 1:
+            index %= self.steps
+        per_step = self._pages_per_step
+        if per_step is not None:
+            if self._single is not None:
+                pages = per_step[0]
+                return ((self._single, index * pages, index * pages + pages - 1),)
+            return [
+                (operand, index * pages, (index + 1) * pages - 1)
+                for operand, pages in zip(self.operands, per_step, strict=True)
+            ]
+        steps, halo = self.steps, self._halo
+        found: list[Touch] = []
+        for operand, size in self._pairs:
+            first = index * size // steps
+            last = max(first, (index + 1) * size // steps - 1)
+            if halo and operand.read:
+                first, last = max(0, first - halo), min(size - 1, last + halo)
+            found.append((operand, first >> 12, last >> 12))
+        return found
+
+    def mapped_run(self, start: int, stop: int) -> int:
+        """How many steps from `start` find all pages valid, and in the places where the first one finds them."""
+        steps = self.steps
+        run = stop - start
+        if self.passes > 1:
+            begin = start % steps
+            if begin + run > steps:  # around the end: only if everything is there
+                if all(self._clear_run(op, size, 0, steps, 0) >= steps for op, size in self._pairs):
+                    return run
+                run = steps - begin
+            start = begin
+        for operand, size in self._pairs:
+            run = min(run, self._clear_run(operand, size, start, start + run, start))
+            if run <= 0:
+                return 0
+        return run
+
+    def _clear_run(self, operand: Operand, size: int, start: int, stop: int, like: int) -> int:
+        """Steps start..stop-1 before the first one that touches a page unlike the first page of step `like`."""
+        steps, halo = self.steps, self._halo if operand.read else 0
+        valid = operand.region.valid
+        first = max(0, start * size // steps - halo) >> 12
+        last = min(size - 1, max(start * size // steps, stop * size // steps - 1) + halo) >> 12
+        state = valid[max(0, like * size // steps - halo) >> 12]
+        if state == INVALID:
+            return 0
+        hit = last + 1
+        for other in range(3):
+            if other != state:
+                found = valid.find(other, first, hit)
+                if found >= 0:
+                    hit = found
+        if hit > last:
+            return stop - start
+        # the last step that ends before page `hit`
+        limit = ((hit << 12) - halo) * steps // size
+        return max(0, min(stop, limit) - start)

@@ -1,0 +1,273 @@
+"""A simulated program: its process, threads, and the calls that its steps make."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from gpusim.engine.environment import Environment
+from gpusim.engine.record import Recorder
+from gpusim.errors import SimulatedFailure
+from gpusim.rundata import ProcessData, StepData
+from gpusim.runtime import copies, memory
+from gpusim.runtime import prefetch as prefetching
+from gpusim.runtime.allocation import Allocation
+from gpusim.runtime.hip import Hip
+from gpusim.runtime.launch import launch as launch_kernel
+from gpusim.runtime.operation import Operation
+from gpusim.workload.kernel import KernelSpec
+from gpusim.workload.kernels import Kernels
+from gpusim.workload.meeting import Meeting
+from gpusim.workload.program import HostThread, Steps
+
+if TYPE_CHECKING:
+    from gpusim.workload.steps import Step
+
+_FILL = "hipMemset"
+
+
+class Ranks:
+    """Barriers that all instances of a process share."""
+
+    def __init__(self) -> None:
+        self.meetings: dict[tuple[str, str], Meeting] = {}
+        self.members: list[ProgramProcess] = []
+
+
+class ProgramProcess:
+    """One process of the scenario. `suffix` is `[rank]` where it has several instances."""
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        number: int,
+        suffix: str,
+        env: Environment,
+        recorder: Recorder,
+        hip: Hip,
+        kernels: Kernels,
+        threads: Mapping[str, Sequence[Step]],
+        at_start: Sequence[str],
+        ranks: Ranks,
+        goes_on: bool,
+        report: Callable[[StepData], None],
+        killed: Callable[[ProgramProcess], None],
+    ) -> None:
+        self.name = name
+        self.number = number
+        self.suffix = suffix
+        self.env = env
+        self.recorder = recorder
+        self.hip = hip
+        self.calls = Calls(hip, kernels)
+        self.goes_on = goes_on
+        self.report = report
+        self.dead = False
+        self.outcome = "completed"
+        self.error: str | None = None
+        self.end_ps = 0
+        self.notes: list[str] = []
+        self.last_path: HostThread | None = None
+        self._threads = threads
+        self._at_start = at_start
+        self._ranks = ranks
+        self._killed = killed
+        self._meetings: dict[str, Meeting] = {}
+        self._open = 0
+        ranks.members.append(self)
+
+    def start(self) -> None:
+        """Begin: allocate what no `alloc` step names, then run all threads."""
+        self._open = 1
+        self.env.process(self._main())
+
+    def _main(self) -> Steps:
+        loader = HostThread(self, "start")
+        try:
+            for name in self._at_start:
+                yield from memory.alloc(self.hip, loader, name)
+        except SimulatedFailure as failure:
+            self.kill(failure.outcome, str(failure))
+            return
+        self._open = len(self._threads)
+        if not self._threads:
+            self._ended(loader)
+        for name, steps in self._threads.items():
+            thread = HostThread(self, name)
+            thread.chain.follow(loader.chain.snapshot(), self.env.now)
+            self.env.process(self._thread(thread, steps))
+
+    def _thread(self, thread: HostThread, steps: Sequence[Step]) -> Steps:
+        yield from thread.run(steps)
+        if self.dead:
+            return
+        for operation in self.hip.outstanding(None):  # a process ends when its streams have
+            yield from thread.wait_for(operation)
+        self._open -= 1
+        if self._open <= 0:
+            self._ended(thread)
+
+    def _ended(self, thread: HostThread) -> None:
+        self.end_ps = self.env.now
+        self.last_path = thread
+
+    @property
+    def finished(self) -> bool:
+        return self.dead or self.last_path is not None
+
+    def kill(self, outcome: str, error: str) -> None:
+        """The process dies; others go on."""
+        if self.dead:
+            return
+        self.dead = True
+        self.hip.kfd.dead = True
+        self.outcome = outcome
+        self.error = error
+        self.end_ps = self.env.now
+        self.hip.die()
+        self._killed(self)
+
+    def note(self, failure: SimulatedFailure) -> None:
+        """An error that the program takes notice of and goes on (`on_error: continue`)."""
+        self.notes.append(str(failure))
+
+    def meeting(self, name: str, thread: str, *, all_ranks: bool) -> Meeting:
+        """The barrier of a name that is not complete yet."""
+        if all_ranks:
+            key = (name, thread)
+            found = self._ranks.meetings.get(key)
+            if found is None or found.come_so_far == found.parties:
+                found = self._ranks.meetings[key] = Meeting(self.env, len(self._ranks.members))
+            return found
+        own = self._meetings.get(name)
+        if own is None or own.come_so_far == own.parties:
+            own = self._meetings[name] = Meeting(self.env, self._parties(name))
+        return own
+
+    def _parties(self, name: str) -> int:
+        return sum(sum(_come_to(steps, name)) for steps in self._threads.values())
+
+    def data(self) -> ProcessData:
+        error = self.error if self.error is not None else "; ".join(self.notes) or None
+        return ProcessData(self.name, self.outcome, error, self.end_ps)
+
+
+def _come_to(steps: Sequence[Step], name: str) -> tuple[bool, int]:
+    """Does the host thread of these steps come to the barrier of a name, and how many of its branches do?"""
+    itself, branches = False, 0
+    for step in steps:
+        args = step.args
+        if not step.when:
+            continue
+        if step.verb == "barrier":
+            itself |= getattr(args, "name", None) == name and getattr(args, "scope", None) == "threads"
+        repeated, more = _come_to(getattr(args, "steps", ()), name)
+        itself |= repeated
+        branches += more + sum(sum(_come_to(branch, name)) for branch in getattr(args, "branches", ()))
+    return itself, branches
+
+
+class Calls:
+    """What steps call: HIP, with the kernels of the scenario at hand."""
+
+    def __init__(self, hip: Hip, kernels: Kernels) -> None:
+        self._hip = hip
+        self._kernels = kernels
+        self._launches = 0
+        kernels.add(_FILL, KernelSpec())
+
+    def allocation(self, name: str) -> Allocation:
+        return self._hip.allocation(name)
+
+    def declared_size(self, name: str) -> int:
+        return self._hip.declared_size(name)
+
+    def alloc(self, thread: HostThread, name: str) -> Steps:
+        yield from memory.alloc(self._hip, thread, name)
+
+    def free(self, thread: HostThread, name: str) -> Steps:
+        yield from memory.free(self._hip, thread, name)
+
+    def host_touch(
+        self, thread: HostThread, allocation: Allocation, first: int, size: int, *, write: bool
+    ) -> Steps:
+        yield from memory.host_touch(self._hip, thread, allocation, first, size, write=write)
+
+    def memcpy(
+        self,
+        thread: HostThread,
+        dst: str,
+        src: str,
+        *,
+        dst_offset: int | None,
+        src_offset: int | None,
+        size: int | None,
+        stream: str | None,
+    ) -> Operation:
+        return copies.memcpy(
+            self._hip,
+            thread,
+            dst,
+            src,
+            dst_offset=dst_offset,
+            src_offset=src_offset,
+            size=size,
+            stream=stream,
+        )
+
+    def memset(
+        self, thread: HostThread, buffer: str, *, size: int | None, gpu: str, stream: str | None
+    ) -> Operation:
+        """A fill kernel."""
+        _, length = self._hip.allocation(buffer).slice(None, size)
+        return self.launch(thread, _FILL, reads=(), writes=(buffer,), gpu=gpu, stream=stream, size=length)
+
+    def prefetch(
+        self,
+        thread: HostThread,
+        buffer: str,
+        *,
+        to: str,
+        offset: int | None,
+        size: int | None,
+        stream: str | None,
+    ) -> Operation:
+        return prefetching.prefetch(self._hip, thread, buffer, to=to, offset=offset, size=size, stream=stream)
+
+    def launch(
+        self,
+        thread: HostThread,
+        kernel: str,
+        *,
+        reads: Sequence[str],
+        writes: Sequence[str],
+        gpu: str,
+        stream: str | None,
+        size: int | None = None,
+    ) -> Operation:
+        self._launches += 1
+        return launch_kernel(
+            self._hip,
+            thread,
+            self._kernels,
+            kernel,
+            reads=reads,
+            writes=writes,
+            gpu=gpu,
+            stream=stream,
+            number=self._launches,
+            size=size,
+        )
+
+    def record(self, thread: HostThread, event: str, *, stream: str | None) -> None:
+        self._hip.record(thread, event, stream)
+
+    def event(self, name: str) -> Operation:
+        return self._hip.event(name)
+
+    def wait_in_stream(self, thread: HostThread, event: Operation, *, stream: str) -> None:
+        self._hip.wait_in_stream(thread, event, stream)
+
+    def outstanding(self, stream: str | None) -> list[Operation]:
+        return self._hip.outstanding(stream)

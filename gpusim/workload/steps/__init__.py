@@ -1,0 +1,36 @@
+"""The verbs of the scenario language: one file each, listed here."""
+
+from __future__ import annotations
+
+from gpusim.workload.steps.allocation import Alloc, Free
+from gpusim.workload.steps.base import StepSpec
+from gpusim.workload.steps.control import Barrier, Parallel, Repeat, Sleep
+from gpusim.workload.steps.events import Record, Synchronize, Wait
+from gpusim.workload.steps.host_touch import HostTouch
+from gpusim.workload.steps.launch import Launch
+from gpusim.workload.steps.memcpy import Memcpy
+from gpusim.workload.steps.memset import Memset
+from gpusim.workload.steps.prefetch import Prefetch
+from gpusim.workload.steps.step import Step
+
+_SUPPORTED: tuple[type[StepSpec], ...] = (
+    Alloc,
+    Barrier,
+    Free,
+    HostTouch,
+    Launch,
+    Memcpy,
+    Memset,
+    Parallel,
+    Prefetch,
+    Record,
+    Repeat,
+    Sleep,
+    Synchronize,
+    Wait,
+)
+
+#: verb -> its arguments and behaviour
+STEPS: dict[str, type[StepSpec]] = {step.verb: step for step in _SUPPORTED}
+
+__all__ = ["STEPS", "Step", "StepSpec"]

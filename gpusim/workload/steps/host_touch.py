@@ -1,0 +1,45 @@
+"""host_touch: a CPU thread reads or writes a buffer from start to end."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, ClassVar
+
+from pydantic import Field
+
+from gpusim.spec import Size
+from gpusim.workload.steps.base import StepProcess, StepSpec
+
+if TYPE_CHECKING:
+    from gpusim.workload.program import HostThread, StepRun
+
+
+class HostAccess(StrEnum):
+    """What a CPU thread does to each byte."""
+
+    READ = "read"
+    WRITE = "write"
+
+
+class HostTouch(StepSpec):
+    """Touch a buffer from the CPU: populates pages, and pulls pages back from a GPU granule by granule."""
+
+    verb: ClassVar[str] = "host_touch"
+
+    buffer: str = Field(description="the buffer to touch")
+    access: HostAccess = Field(default=HostAccess.WRITE, description="read or write")
+    size: Size | None = Field(
+        default=None, gt=0, description="bytes touched; default: to the end of the buffer"
+    )
+    offset: Size | None = Field(default=None, description="first byte touched; default: the start")
+
+    def buffers(self) -> dict[str, str]:
+        return {"buffer": self.buffer}
+
+    def run(self, thread: HostThread, step: StepRun) -> StepProcess:
+        allocation = thread.hip.allocation(self.buffer)
+        first, size = allocation.slice(self.offset, self.size)
+        step.bytes = size
+        yield from thread.hip.host_touch(
+            thread, allocation, first, size, write=self.access is HostAccess.WRITE
+        )
