@@ -1,0 +1,88 @@
+"""What the language has and this version does not simulate yet: the one place where that is decided.
+
+Steps, patterns and driver switches say so themselves, beside their definitions. The page
+`docs/reference/not-supported.md` is written from the lists whose names end in NOT_SUPPORTED_YET.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from enum import StrEnum
+from typing import Any, get_args
+
+from gpusim.driver.switches import PRESETS, PRESETS_SUPPORTED, SUPPORTED
+from gpusim.scenario.mistakes import Mistakes
+from gpusim.scenario.parts import Parts, ProcessPart
+from gpusim.scenario.paths import TreePath
+from gpusim.scenario.schema import Driver, Scenario
+from gpusim.scenario.words import Allocator
+from gpusim.workload.kernel import PATTERNS_NOT_SUPPORTED_YET
+from gpusim.workload.steps.later import NOT_SUPPORTED_YET as STEPS_NOT_SUPPORTED_YET
+
+ALLOCATORS_NOT_SUPPORTED_YET = frozenset(
+    {Allocator.MMAP, Allocator.HEAP, Allocator.STACK, Allocator.HSA_POOL, Allocator.MANAGED_GLOBAL}
+)
+BUFFER_KEYS_NOT_SUPPORTED_YET = ("huge_pages", "numa", "align")
+PROCESS_KEYS_NOT_SUPPORTED_YET = ("files",)
+SCENARIO_KEYS_NOT_SUPPORTED_YET = ("runtime", "faults", "policy")
+DRIVER_PRESETS_NOT_SUPPORTED_YET = tuple(preset for preset in PRESETS if preset not in PRESETS_SUPPORTED)
+DRIVER_SWITCHES_NOT_SUPPORTED_YET = tuple(
+    f"{switch}: {value}"
+    for switch, simulated in SUPPORTED.items()
+    for kind in get_args(Driver.model_fields[switch].annotation)
+    if isinstance(kind, type) and issubclass(kind, StrEnum)
+    for value in kind
+    if value not in simulated
+)
+
+
+def features() -> Iterator[tuple[str, str]]:
+    """(feature, where it is written) of everything on the list."""
+    yield from ((str(verb), "step") for verb in sorted(STEPS_NOT_SUPPORTED_YET))
+    yield from ((str(pattern), "pattern") for pattern in sorted(PATTERNS_NOT_SUPPORTED_YET))
+    yield from ((str(allocator), "allocator") for allocator in sorted(ALLOCATORS_NOT_SUPPORTED_YET))
+    yield from ((key, "buffer key") for key in BUFFER_KEYS_NOT_SUPPORTED_YET)
+    yield from ((key, "process key") for key in PROCESS_KEYS_NOT_SUPPORTED_YET)
+    yield from ((key, "scenario key") for key in SCENARIO_KEYS_NOT_SUPPORTED_YET)
+    yield from ((preset, "driver preset") for preset in DRIVER_PRESETS_NOT_SUPPORTED_YET)
+    yield from ((switch, "driver switch") for switch in DRIVER_SWITCHES_NOT_SUPPORTED_YET)
+
+
+def check(parts: Parts, mistakes: Mistakes) -> None:
+    """Report every use of what is on the list. Steps that `when` leaves out are not uses."""
+    for name, kernel in parts.kernels.items():
+        if kernel is not None and kernel.pattern in PATTERNS_NOT_SUPPORTED_YET:
+            mistakes.not_supported(("kernels", name, "pattern"), f"pattern {kernel.pattern}")
+    for process in parts.processes:
+        _process(process, mistakes)
+    for key in SCENARIO_KEYS_NOT_SUPPORTED_YET:
+        default = Scenario.model_fields[key].get_default(call_default_factory=True)
+        if parts.tree.get(key) and getattr(parts.scenario, key, None) != default:
+            mistakes.not_supported((key,), key)
+    driver: Any = parts.tree.get("driver")
+    if not isinstance(driver, dict):
+        return
+    preset = driver.get("preset")
+    if preset in DRIVER_PRESETS_NOT_SUPPORTED_YET:
+        mistakes.not_supported(("driver", "preset"), f"driver preset {preset}")
+    for switch, value in driver.items():
+        if f"{switch}: {value}" in DRIVER_SWITCHES_NOT_SUPPORTED_YET:
+            mistakes.not_supported(("driver", switch), f"driver switch {switch}: {value}")
+
+
+def _process(process: ProcessPart, mistakes: Mistakes) -> None:
+    for key in PROCESS_KEYS_NOT_SUPPORTED_YET:
+        if process.raw.get(key):
+            mistakes.not_supported((*process.path, key), key)
+    for name, buffer in process.buffers.items():
+        if buffer is None:
+            continue
+        path: TreePath = (*process.path, "buffers", name)
+        if buffer.allocator in ALLOCATORS_NOT_SUPPORTED_YET:
+            mistakes.not_supported((*path, "allocator"), f"allocator {buffer.allocator}")
+        for key in BUFFER_KEYS_NOT_SUPPORTED_YET:
+            if getattr(buffer, key) is not None:
+                mistakes.not_supported((*path, key), key)
+    for step in process.steps:
+        if step.verb in STEPS_NOT_SUPPORTED_YET and (step.step is None or step.step.when):
+            mistakes.not_supported((*step.path, step.verb), f"step {step.verb}")

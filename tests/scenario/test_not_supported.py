@@ -1,0 +1,162 @@
+"""Legal input that this version does not simulate is read in full, and answered with one clear sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from gpusim.errors import InputError, NotSupportedYet, Problem
+from gpusim.scenario import loader, not_supported
+from gpusim.workload.steps import STEPS
+from gpusim.workload.steps.later import NOT_SUPPORTED_YET
+
+Spoil = Callable[..., list[Problem]]
+
+STEP = "host_touch: {buffer: x, access: write}"
+BUFFER = "x: {size: 4GiB, allocator: hipMallocManaged}"
+NESTED = "fork: {steps: [{host_touch: {buffer: x}}]}"
+PAGE = "docs/reference/not-supported.md"
+
+LATER = {
+    "advise": "{buffer: x, advice: set_read_mostly, device: gpu0}",
+    "buffer_register": "{buffer: w}",
+    "collapse": "{buffer: x}",
+    "compact": "{}",
+    "drop_caches": "{}",
+    "fork": "{steps: [{host_touch: {buffer: x}}]}",
+    "host_register": "{buffer: x, size: 1GiB}",
+    "kill": "{process: app}",
+    "memcpy_batch": "{copies: [{dst: w, src: x, size: 1MiB}]}",
+    "mprotect": "{buffer: x, protection: read}",
+    "munmap": "{buffer: x}",
+    "set_xnack": "{enabled: false}",
+    "svm_attributes": "{buffer: x, preferred_location: gpu0, granularity: 4MiB, set_flags: [coherent]}",
+    "swap_out": "{buffer: x}",
+}
+
+
+@pytest.mark.parametrize("verb", sorted(LATER))
+def test_a_verb_of_later_answers_not_supported_yet(right: str, verb: str) -> None:
+    with pytest.raises(NotSupportedYet) as refusal:
+        loader.loads(right.replace(STEP, f"{verb}: {LATER[verb]}"))
+    (problem,) = refusal.value.problems
+    assert problem.message == f"step {verb} is not supported yet, see {PAGE}"
+    assert (problem.path, problem.line) == (f"processes.app.threads.main.fill.{verb}", 17)
+
+
+def test_every_verb_is_either_simulated_or_on_the_list() -> None:
+    assert not STEPS.keys() & NOT_SUPPORTED_YET.keys()
+    assert len(STEPS.keys() | NOT_SUPPORTED_YET.keys()) == 32, "the verbs of the language"
+    assert {verb for verb in NOT_SUPPORTED_YET if not verb.startswith("file_")} == LATER.keys()
+
+
+@pytest.mark.parametrize("verb", ["file_read", "file_write", "file_batch", "file_register"])
+def test_file_steps_want_a_file_of_the_process(right: str, verb: str) -> None:
+    arguments = {
+        "file_register": "{file: f}",
+        "file_batch": "{operation: read, file: f, buffer: w, io_size: 1MiB, entries: 5}",
+    }.get(verb, "{file: f, buffer: w, io_size: 1MiB, api: async, threads: 4}")
+    with pytest.raises(InputError) as refusal:
+        loader.loads(right.replace(STEP, f"{verb}: {arguments}"))
+    told = [problem.message for problem in refusal.value.problems]
+    assert told == [f"step {verb} is not supported yet, see {PAGE}", "'f' is no file of the process"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "feature"),
+    [
+        ("pattern: stream", "pattern: zipf", "pattern zipf"),
+        ("pattern: stream", "pattern: pointer_chase", "pattern pointer_chase"),
+        (BUFFER, "x: {size: 4GiB, allocator: heap}", "allocator heap"),
+        (BUFFER, "x: {size: 4GiB, allocator: malloc, huge_pages: always}", "huge_pages"),
+        ("preset: kfd-6.12", "preset: kfd-6.3", "driver preset kfd-6.3"),
+        ("preset: kfd-6.12", "preset: whitepaper", "driver preset whitepaper"),
+        ("preset: kfd-6.12", "dedup: filter", "driver switch dedup: filter"),
+        ("preset: kfd-6.12", "unit: range", "driver switch unit: range"),
+        ("seed: 7", "seed: 7\nruntime: {hipfile: {version: 0.5.0}}", "runtime"),
+        ("seed: 7", "seed: 7\nfaults: [{where: pread, errno: EINTR, probability: 1%}]", "faults"),
+        ("seed: 7", "seed: 7\npolicy: {eviction: lru}", "policy"),
+    ],
+)
+def test_other_features_of_later_answer_the_same(right: str, old: str, new: str, feature: str) -> None:
+    with pytest.raises(NotSupportedYet) as refusal:
+        loader.loads(right.replace(old, new))
+    (problem,) = refusal.value.problems
+    assert problem.message == f"{feature} is not supported yet, see {PAGE}"
+    assert problem.line is not None
+
+
+def test_what_is_simulated_can_be_switched(right: str) -> None:
+    scenario = loader.loads(right.replace("preset: kfd-6.12", "preset: kfd-6.12, recent_skip: off"))
+    assert loader.resolve(scenario).driver["switches"]["recent_skip"] == "off"
+
+
+def test_a_default_said_aloud_is_no_use(right: str) -> None:
+    said = "seed: 7\npolicy: {eviction: driver}\nruntime: {}\nfaults: []"
+    assert loader.loads(right.replace("seed: 7", said)) == loader.loads(right)
+
+
+def test_a_step_that_is_left_out_is_no_use(right: str) -> None:
+    text = right.replace("prefetch: {buffer: x, to: gpu0}", "swap_out: {buffer: x}")
+    scenario = loader.loads(text)
+    with pytest.raises(NotSupportedYet, match="step swap_out is not supported yet"):
+        scenario.with_(**{"parameters.prefetch": True})
+
+
+def test_arguments_of_later_are_checked_all_the_same(spoil: Spoil) -> None:
+    problems = spoil((STEP, "advise: {buffer: x, advice: set_read_mostley, devise: gpu0}"))
+    told = {problem.message: problem.nearest for problem in problems}
+    assert told["not one of the legal values"] == "set_read_mostly"
+    assert told["unknown key 'devise'"] == "device"
+
+
+def test_mistakes_and_features_of_later_are_told_together(spoil: Spoil) -> None:
+    problems = spoil(("pattern: stream", "pattern: zipf"), ("size: 4GiB", "size: 4G"))
+    assert [problem.path for problem in problems] == ["kernels.scale.pattern", "processes.app.buffers.x.size"]
+
+
+def test_the_list_names_every_feature_once() -> None:
+    features = list(not_supported.features())
+    assert len(features) == len(set(features))
+    assert ("file_read", "step") in features
+    assert ("dedup: filter", "driver switch") in features
+
+
+THE_LANGUAGE = """\
+version: 1
+name: managed-first-touch
+question: How fast does a kernel stream managed memory that the CPU has written?
+system: {node: mi210-pcie4, gpus: 1}
+driver: {preset: kfd-6.12}
+overrides: {gpu.vram: 32GiB, driver.svm.default_granularity: 2MiB}
+parameters: {prefetch: false}
+limits: {simulated_time: 60s}
+kernels:
+  scale: {pattern: stream, mapping: linear, bytes_per_lane: 8B, workgroup: 256, xnack: any}
+processes:
+  - name: app
+    env: {HSA_XNACK: "1"}
+    buffers:
+      x: {size: 4GiB, allocator: hipMallocManaged}
+      w: {size: 8GiB, allocator: hipMalloc, gpu: gpu0}
+    files:
+      weights: {size: 8GiB, filesystem: xfs, drive: nvme0, cached: 0%}
+    threads:
+      main:
+        - {name: fill, host_touch: {buffer: x, access: write}}
+        - {name: move, prefetch: {buffer: x, to: gpu0}, when: "${prefetch}"}
+        - {name: scale, launch: {kernel: scale, reads: [x], writes: [x], gpu: gpu0, wait: true}}
+        - {name: load, file_read: {file: weights, buffer: w, io_size: 1MiB, api: sync, threads: 4}}
+seed: 7
+sweep: {over: {parameters.prefetch: [false, true], processes.app.env.HSA_XNACK: ["0", "1"]}, replications: 5}
+expect:
+  - {metric: steps.scale.duration_ns, value: 4.1s, tolerance: 20%, source: "2 ms rule", kind: predicted}
+"""
+
+
+def test_the_example_of_the_language_is_read_whole() -> None:
+    with pytest.raises(NotSupportedYet) as refusal:
+        loader.loads(THE_LANGUAGE)
+    told = [(problem.line, problem.message.split(",")[0]) for problem in refusal.value.problems]
+    assert told == [(17, "files is not supported yet"), (24, "step file_read is not supported yet")]
