@@ -1,0 +1,293 @@
+"""The command line: parse, call the public API, print. What a command prints is made in `gpusim.report`.
+
+Only click is imported before a command runs, so that `gpusim --help` starts at once. Exit codes are in
+`gpusim.report.failures`; each command returns one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NoReturn
+
+import click
+
+from gpusim.report import failures
+
+_SETS = click.option(
+    "--set",
+    "sets",
+    multiple=True,
+    metavar="PATH=VALUE",
+    help="Change a value, e.g. parameters.prefetch=true.",
+)
+_SEED = click.option("--seed", type=int, metavar="N", help="Seed of all random numbers.")
+_JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON and nothing else.")
+_QUIET = click.option("--quiet", is_flag=True, help="Print the answer only, and no progress.")
+_OUT = click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="Where the files go.")
+_FILE = click.argument("file", type=click.Path(path_type=Path))
+_FILES = click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
+
+
+class _Commands(click.Group):
+    """Names the nearest command when one is unknown."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        import difflib
+
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            near = difflib.get_close_matches(args[0], self.commands, 1)
+            if not near or "Did you mean" in error.format_message():  # click's newer versions say it
+                raise
+            raise click.UsageError(f"{error.format_message()} Did you mean {near[0]!r}?", ctx) from None
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self.commands)  # in the order of this file, which is the order of use
+
+
+def _version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
+    if wanted:
+        from gpusim.version import version
+
+        click.echo(f"gpusim {version()}")
+        ctx.exit()
+
+
+@click.group(
+    cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
+)
+@click.option(
+    "--version", is_flag=True, is_eager=True, expose_value=False, callback=_version, help="Print the version."
+)
+def cli() -> None:
+    """Simulate the memory side of AMD GPU programs: XNACK faults, migration, copies, prefetch.
+
+    A YAML scenario goes in, an answer with its reasons comes out. Begin with `gpusim init`, then `gpusim run
+    scenario.yaml`.
+
+    Exit codes: 0 fine; 1 a bug of ours; 2 the input is wrong; 3 the simulated program died or made no
+    progress; 4 validate found a row out of tolerance; 130 interrupted.
+    """
+
+
+@cli.command()
+@_FILE
+@_SETS
+@_SEED
+@_OUT
+@click.option(
+    "--record",
+    type=click.Choice(["off", "summary", "spans"]),
+    default="summary",
+    show_default=True,
+    help="off: no breakdown; spans: every span of time.",
+)
+@click.option("--trace", is_flag=True, help="Write a Perfetto trace (not supported yet).")
+@click.option(
+    "--uncertainty", type=int, metavar="N", help="Draw uncertain numbers N times (not supported yet)."
+)
+@_JSON
+@_QUIET
+def run(
+    file: Path,
+    sets: tuple[str, ...],
+    seed: int | None,
+    out: Path | None,
+    record: Any,
+    trace: bool,
+    uncertainty: int | None,
+    as_json: bool,
+    quiet: bool,
+) -> int:
+    """Run a scenario, print the answer, write the result directory."""
+    failures.refuse({"--trace": trace, "--uncertainty": uncertainty is not None})
+    from gpusim import public
+    from gpusim.report import output, progress
+
+    scenario = public.load(file, set=failures.parsed_sets(sets), seed=seed)
+    target = public.default_out(scenario) if out is None else out
+    limit_ps = scenario.limits.simulated_time
+    with progress.live(limit_ns=limit_ps and limit_ps / 1000, wanted=not (as_json or quiet)) as show:
+        result = public.run(scenario, record=record, out=target, progress=show)
+    output.answer(result, as_json=as_json, quiet=quiet)
+    return failures.code_of(result.outcome)
+
+
+@cli.command()
+@_FILES
+@_JSON
+def check(files: tuple[Path, ...], as_json: bool) -> int:
+    """Validate scenarios without running them."""
+    from gpusim import public
+    from gpusim.report import output
+
+    found = failures.each(files, public.load)
+    output.checks(found, as_json=as_json)
+    return failures.highest(code for _, _, code in found)
+
+
+@cli.command()
+@click.argument("target", metavar="FILE|DIR", type=click.Path(path_type=Path))
+@click.option("--verify", is_flag=True, help="Recompute what must hold: sums, tilings, conservation.")
+@_JSON
+def explain(target: Path, verify: bool, as_json: bool) -> int:
+    """Say where the time went and what limits it, of a scenario or of a result directory."""
+    from gpusim import public
+    from gpusim.report import output, progress
+
+    if target.is_dir():
+        result = public.open_result(target)
+    else:
+        with progress.live(wanted=not as_json) as show:
+            result = public.run(target, progress=show)
+    checks = result.verify() if verify else None
+    output.explanation(result, checks, as_json=as_json)
+    broken = any(not one.ok for one in checks or ())
+    return failures.BUG if broken else failures.code_of(result.outcome)
+
+
+@cli.command()
+@click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
+@click.argument("picture", required=False, type=click.Choice(["latency", "throughput", "use", "breakdown"]))
+def plot(directory: Path, picture: str | None) -> int:
+    """Draw pictures of a result into its directory; all of them unless one is named."""
+    from gpusim import public
+    from gpusim.report import output, plots
+
+    result = public.open_result(directory)
+    if picture is not None:
+        output.lines([str(plots.save_one(result, directory, picture))])
+    else:
+        written, skipped = plots.save(result, directory)
+        output.lines([*map(str, written), *skipped])
+    return failures.FINE
+
+
+@cli.command()
+@click.argument("files", nargs=-1, type=click.Path(path_type=Path))
+@_JSON
+def validate(files: tuple[Path, ...], as_json: bool) -> int:
+    """Compare simulated with measured values, row by row; without files, those that come with gpusim."""
+    from gpusim.report import output, progress
+    from gpusim.study import validate as study
+
+    with progress.live(wanted=not as_json) as show:
+        found = failures.each(
+            files or study.shipped_files(), lambda file: study.validate(file, progress=show)
+        )
+    validated = [one for _, one, _ in found if one is not None]
+    output.validation(validated, as_json=as_json)
+    codes = [code for _, _, code in found]
+    codes += [failures.DIED for one in validated if one.died]
+    codes += [failures.OUT_OF_TOLERANCE for one in validated if not one.in_tolerance]
+    return failures.highest(codes)
+
+
+@cli.command()
+@_FILE
+@click.option("--over", multiple=True, metavar="PATH=A,B,C", help="An axis of the grid; may be given again.")
+@click.option(
+    "--replications", type=click.IntRange(1, 10_000), metavar="N", help="Runs of each point, by seed."
+)
+@click.option(
+    "--workers", type=click.IntRange(1, 1024), metavar="N", help="Processes; default: one per core."
+)
+@click.option("--scheduler", metavar="ADDR", help="A Dask scheduler (not supported yet).")
+@_SETS
+@_SEED
+@_OUT
+@_JSON
+@_QUIET
+def sweep(
+    file: Path,
+    over: tuple[str, ...],
+    replications: int | None,
+    workers: int | None,
+    scheduler: str | None,
+    sets: tuple[str, ...],
+    seed: int | None,
+    out: Path | None,
+    as_json: bool,
+    quiet: bool,
+) -> int:
+    """Run a grid of what-ifs; write one row per point and replication to DIR/points.parquet."""
+    failures.refuse({"--scheduler": scheduler is not None})
+    from gpusim import public
+    from gpusim.report import output, progress
+    from gpusim.study import sweep as study
+
+    scenario = public.load(file, set=failures.parsed_sets(sets), seed=seed)
+    scenario = study.with_grid(scenario, failures.parsed_axes(over), replications)
+    target = public.default_out(scenario, prefix="sweep-") if out is None else out
+    with progress.counting("runs", wanted=not (as_json or quiet)) as show:
+        found = public.sweep(scenario, workers=workers or study.cores(), out=target, progress=show)
+    output.sweep(scenario, found, target, as_json=as_json, quiet=quiet)
+    return failures.FINE
+
+
+@cli.command()
+@click.argument("name", required=False)
+@click.option("--yaml", "as_yaml", is_flag=True, help="Print the profile's file, to start one's own from.")
+def profiles(name: str | None, as_yaml: bool) -> int:
+    """List the machines that come with gpusim, or every number of one with its source and grade."""
+    from gpusim.report import output
+
+    output.profiles(name, as_yaml=as_yaml)
+    return failures.FINE
+
+
+@cli.command()
+@click.argument("what", required=False, type=click.Choice(["scenario", "results"]), default="scenario")
+def schema(what: str) -> int:
+    """Print the JSON Schema of scenarios; with `results`, that of summary.json and all tables' columns."""
+    from gpusim.report import output
+
+    output.schema(what)
+    return failures.FINE
+
+
+@cli.command()
+@click.argument("file", required=False, type=click.Path(path_type=Path), default="scenario.yaml")
+@click.option("--force", is_flag=True, help="Replace a file that is there.")
+def init(file: Path, force: bool) -> int:
+    """Write a starter scenario (default: scenario.yaml; - prints it)."""
+    from gpusim.report import output
+
+    output.starter(file, force=force)
+    return failures.FINE
+
+
+def _later(name: str, text: str) -> None:
+    """A command of the contract that this version answers with `not supported yet`."""
+
+    def command(args: tuple[str, ...]) -> int:
+        failures.refuse({f"gpusim {name}": True})
+        return failures.WRONG_INPUT
+
+    command.__doc__ = f"{text} (not supported yet)."
+    settings = {"ignore_unknown_options": True, "allow_extra_args": True}
+    argument: Callable[[Any], Any] = click.argument("args", nargs=-1, type=click.UNPROCESSED)
+    cli.command(name, context_settings=settings)(argument(command))
+
+
+_later("compare", "Compare two runs: what changed, and why")
+_later("calibrate", "Fit named parameters to measured data")
+_later("report", "Write one self-contained HTML page")
+_later("import", "Turn a trace, log or job file into a scenario")
+
+
+def main(args: list[str] | None = None) -> NoReturn:
+    """The entry point: runs a command and ends the process with its exit code."""
+    failures.leave(lambda: _invoke(args))
+
+
+def _invoke(args: list[str] | None) -> int:
+    import sys
+
+    with cli.make_context("gpusim", list(sys.argv[1:] if args is None else args)) as context:
+        code: Any = cli.invoke(context)
+        return int(code or 0)

@@ -1,0 +1,1 @@
+"""Builds the machine that a scenario describes; the one place that wires."""

@@ -1,0 +1,114 @@
+"""From a scenario to a machine that runs its programs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from gpusim.driver.kfd_process import KfdProcess
+from gpusim.engine.environment import Environment
+from gpusim.engine.record import Mode, Recorder
+from gpusim.hardware.gpuvm import Vm
+from gpusim.kinds import Kind
+from gpusim.machine.hardware import Hardware
+from gpusim.machine.visible import visible_devices, xnack_enabled
+from gpusim.rundata import StepData
+from gpusim.runtime.allocation import Allocator
+from gpusim.runtime.hip import Declared, Hip
+from gpusim.runtime.memory import release_all
+from gpusim.scenario.resolve import ResolvedSystem, resolve
+from gpusim.scenario.schema import Process, Scenario
+from gpusim.scenario.words import EngineMode, OnError
+from gpusim.workload.kernels import Kernels
+from gpusim.workload.process import ProgramProcess, Ranks
+from gpusim.workload.steps import Step
+
+
+class Machine:
+    """A machine with its programs, before time zero. `start()` lets the programs begin."""
+
+    def __init__(self, scenario: Scenario, record: Mode) -> None:
+        self.scenario = scenario
+        self.system: ResolvedSystem = resolve(scenario)
+        self.env = Environment()
+        self.recorder = Recorder(record, len(Kind))
+        grouped = scenario.engine.mode is EngineMode.GROUPED
+        self.hardware = Hardware(
+            self.system, env=self.env, recorder=self.recorder, seed=scenario.seed, grouped=grouped
+        )
+        self.steps: list[StepData] = []
+        kernels = Kernels(scenario.kernels, grouped=grouped, seed=scenario.seed)
+        ranks: dict[str, Ranks] = {}
+        self.processes = [
+            self._process(number, process, kernels, ranks.setdefault(process.name, Ranks()))
+            for number, process in enumerate(scenario.processes)
+        ]
+
+    def start(self) -> None:
+        """Let all programs begin at time zero."""
+        for process in self.processes:
+            process.start()
+
+    def _process(self, number: int, process: Process, kernels: Kernels, ranks: Ranks) -> ProgramProcess:
+        node = self.hardware.node
+        label = process.label
+        self.hardware.fault_log.processes.append(label)
+        visible = visible_devices(node.devices, process.env)
+        xnack = xnack_enabled(process.env, [device.gpu.spec.xnack for device in visible])
+        vms = {
+            device.gpu.index: Vm(f"{label}@{device.gpu.name}", number + 1, retry=xnack, gpu=device.gpu.index)
+            for device in node.devices
+        }
+        kfd = KfdProcess(
+            label,
+            env=self.env,
+            vms=vms,
+            xnack=xnack,
+            number=number,
+            kill=lambda outcome, error: program.kill(outcome, error),  # noqa: PLW0108 - not made yet
+        )
+        for worker, device in zip(self.hardware.workers, node.devices, strict=True):
+            worker.attach(vms[device.gpu.index], kfd)
+        declared = {
+            name: Declared(
+                size=buffer.size,
+                allocator=Allocator(buffer.allocator.value),
+                gpu=buffer.gpu or "gpu0",
+                align=buffer.align,
+            )
+            for name, buffer in process.buffers.items()
+        }
+        later = set(_allocated_by_steps(step for steps in process.threads.values() for step in steps))
+        program = ProgramProcess(
+            label,
+            number=number,
+            suffix="" if process.count == 1 else f"[{process.rank}]",
+            env=self.env,
+            recorder=self.recorder,
+            hip=Hip(node=node, kfd=kfd, visible=visible, declared=declared),
+            kernels=kernels,
+            threads=process.threads,
+            at_start=[name for name in declared if name not in later],
+            ranks=ranks,
+            goes_on=process.on_error is OnError.CONTINUE,
+            report=self.steps.append,
+            killed=self._killed,
+        )
+        return program
+
+    def _killed(self, program: ProgramProcess) -> None:
+        """A process has died: the hardware forgets it."""
+        kfd = program.hip.kfd
+        for worker, device in zip(self.hardware.workers, self.hardware.node.devices, strict=True):
+            worker.drop(kfd)
+            device.gpu.kill(kfd.vms[device.gpu.index])
+        release_all(program.hip)
+
+
+def _allocated_by_steps(steps: Iterable[Step]) -> Iterable[str]:
+    """Buffers that some `alloc` step names."""
+    for step in steps:
+        if step.verb == "alloc":
+            yield getattr(step.args, "buffer")  # noqa: B009
+        yield from _allocated_by_steps(getattr(step.args, "steps", ()))
+        for branch in getattr(step.args, "branches", ()):
+            yield from _allocated_by_steps(branch)

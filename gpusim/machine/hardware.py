@@ -1,0 +1,132 @@
+"""Builds GPUs, links and memories from a resolved system."""
+
+from __future__ import annotations
+
+import hashlib
+
+import numpy as np
+
+from gpusim.driver.driver_spec import DriverSpec
+from gpusim.driver.fault_log import FaultLog
+from gpusim.driver.fault_queue import FaultQueue
+from gpusim.driver.fault_worker import FaultWorker
+from gpusim.driver.migrate import Migration, MigrationLog
+from gpusim.driver.restore import Restore
+from gpusim.driver.stepwise_worker import StepwiseWorker
+from gpusim.driver.svm_range import largest_range_pages
+from gpusim.driver.vram import Vram
+from gpusim.engine.environment import Environment
+from gpusim.engine.flows import Network
+from gpusim.engine.record import Recorder
+from gpusim.hardware.gpu import Gpu
+from gpusim.hardware.gpu_spec import GpuSpec, LinkSpec
+from gpusim.linux.address_space import HostMemory
+from gpusim.linux.host_spec import HostSpec
+from gpusim.runtime.hip import Device, Node
+from gpusim.scenario.resolve import ResolvedSystem, build
+from gpusim.spec import PAGE_BYTES
+
+
+def random_stream(seed: int, name: str) -> np.random.Generator:
+    """A part's own stream of random numbers: what others draw does not change it."""
+    digest = hashlib.sha256(name.encode()).digest()
+    key = tuple(int.from_bytes(digest[i : i + 4], "little") for i in range(0, 16, 4))
+    return np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=key)))
+
+
+class Hardware:
+    """What the machine is made of. `workers[i]` is the fault worker of GPU i."""
+
+    def __init__(
+        self, system: ResolvedSystem, *, env: Environment, recorder: Recorder, seed: int, grouped: bool
+    ) -> None:
+        self.network = Network(env)
+        self.fault_log = FaultLog()
+        self.migration_log = MigrationLog()
+        host_spec = build(HostSpec, system.cpu, "cpu")
+        driver = build(DriverSpec, system.driver, "driver")
+        host = HostMemory(host_spec.memory)
+        gpus = [build(GpuSpec, tree, f"gpu[{index}]") for index, tree in enumerate(system.gpus)]
+        links = [build(LinkSpec, tree, f"link[{index}]") for index, tree in enumerate(system.links)]
+        self.workers: list[FaultWorker] = []
+        devices: list[Device] = []
+        worker_class = FaultWorker if grouped else StepwiseWorker
+        for index, (spec, link) in enumerate(zip(gpus, links, strict=True)):
+            name = f"gpu[{index}]"
+            self._add_link(f"{name}.pcie", link)
+            worker = worker_class(
+                env=env,
+                recorder=recorder,
+                log=self.fault_log,
+                name=f"{name}.fault_worker",
+                cost_ps=driver.costs.skip,
+            )
+            gpu = Gpu(
+                spec,
+                index=index,
+                env=env,
+                recorder=recorder,
+                network=self.network,
+                link=f"{name}.pcie",
+                link_latency_ps=link.latency,
+                listener=worker,
+                random=random_stream(seed, f"{name}.retry"),
+            )
+            vram = Vram(name, spec.hbm.size)
+            migration = Migration(
+                gpu=gpu,
+                vram=vram,
+                host=host,
+                pages=host_spec.pages,
+                driver=driver,
+                log=self.migration_log,
+            )
+            self.workers.append(worker)
+            devices.append(Device(gpu, vram, migration))
+        migrations = [device.migration for device in devices]
+        for worker, device in zip(self.workers, devices, strict=True):
+            gpu = device.gpu
+            restore = Restore(
+                gpu_index=gpu.index,
+                driver=driver,
+                pages=host_spec.pages,
+                host=host,
+                migrations=migrations,
+                prefers_host=False,
+            )
+            queue = FaultQueue(
+                cam=gpu.spec.retry.cam_entries,
+                period_ps=gpu.spec.retry.period,
+                delivery_ps=gpu.spec.retry.delivery,
+                cost_ps=driver.costs.skip,
+                granule_pages=restore.granule_pages,
+                env=env,
+                processes=worker.processes,
+                window_end=restore.window_end,
+                random=random_stream(seed, f"{gpu.name}.fault_worker"),
+            )
+            worker.connect(gpu, restore, queue)
+        svm = driver.svm
+        self.node = Node(
+            env=env,
+            recorder=recorder,
+            host=host,
+            host_spec=host_spec,
+            driver=driver,
+            devices=tuple(devices),
+            range_pages=largest_range_pages(
+                [spec.hbm.size for spec in gpus],
+                svm.range_divisor,
+                svm.range_min // PAGE_BYTES,
+                svm.range_max // PAGE_BYTES,
+            ),
+        )
+
+    def _add_link(self, name: str, link: LinkSpec) -> None:
+        down, up = f"{name}.h2d", f"{name}.d2h"
+        self.network.add_link(down, capacity_bytes_per_s=link.h2d, reverse=up, coupling=link.coupling)
+        self.network.add_link(up, capacity_bytes_per_s=link.d2h, reverse=down, coupling=link.coupling)
+
+    def link_names(self) -> list[str]:
+        """All directions of all links."""
+        return [f"{device.gpu.name}.pcie.{way}" for device in self.node.devices for way in ("h2d", "d2h")]

@@ -1,0 +1,207 @@
+"""Reads a machine after its run: counters, tables, the critical path, and what bound it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gpusim.driver.svm_range import CPU
+from gpusim.engine.timeline import Timeline
+from gpusim.kinds import Kind
+from gpusim.machine.answer import bound, formula, notes
+from gpusim.rundata import FaultCounts, MigrationTotal, ResourceUse, RunData
+
+if TYPE_CHECKING:
+    from gpusim.machine.build import Machine
+
+#: outcomes from best to worst; the run has the worst of its processes'
+OUTCOMES = (
+    "completed",
+    "hip_error",
+    "out_of_memory",
+    "host_out_of_memory",
+    "io_error",
+    "sigbus",
+    "vm_fault",
+    "livelock",
+    "limit",
+)
+
+NOT_MODELLED = (
+    "eviction under oversubscription",
+    "peer access and copies between GPUs",
+    "page-walk caches and the separate 4 KiB and large-page arrays of UTCL2",
+    "the overflow of interrupt rings",
+    "host memory bandwidth shared by CPU threads and DMA",
+    "HBM bandwidth used by SDMA copies over the host link",
+    "file I/O",
+)
+
+
+def harvest(machine: Machine, *, limited: bool) -> RunData:
+    """Everything a run produced, as plain numbers."""
+    now = machine.env.now
+    for process in machine.processes:
+        if process.finished:
+            continue
+        if limited:
+            process.outcome, process.error = "limit", "the simulated time limit ended the run"
+        else:
+            process.outcome = "livelock"
+            process.error = _stuck(machine, process.name)
+        process.end_ps = now
+    makespan = max((process.end_ps for process in machine.processes), default=0)
+    outcome = max((process.outcome for process in machine.processes), key=OUTCOMES.index, default="completed")
+    attribution = _attribution(machine, makespan)
+    faults = _faults(machine, now)
+    data = RunData(
+        makespan_ps=makespan,
+        outcome=outcome,
+        processes=[process.data() for process in machine.processes],
+        steps=sorted(machine.steps, key=lambda step: (step.start_ps, step.end_ps)),
+        faults=faults,
+        migrations=_migrations(machine),
+        uses=_uses(machine, makespan),
+        attribution=attribution,
+        bound_by=None,
+        formula=None,
+        notes=[],
+        not_modelled=list(NOT_MODELLED),
+        seed=machine.scenario.seed,
+        tables=_tables(machine),
+        engine={},
+        parameters=list(machine.system.parameters.values()),
+    )
+    data.bound_by = bound(data)
+    data.formula = formula(machine, data)
+    data.notes = notes(machine, data)
+    return data
+
+
+def _stuck(machine: Machine, name: str) -> str:
+    waiting = [
+        f"{region.waiters()} wavefronts wait for {region.name}"
+        for process in machine.processes
+        if process.name == name
+        for vm in process.hip.kfd.vms.values()
+        for region in vm.regions.values()
+        if region.waiters()
+    ]
+    what = "; ".join(waiting) or "its threads wait for a barrier or an event that nobody reaches"
+    return f"nothing can happen any more, and {name} has not ended: {what}"
+
+
+def _attribution(machine: Machine, makespan: int) -> dict[Kind, int] | None:
+    """The critical path of whoever ended last."""
+    if not machine.recorder.on:
+        return None
+    last = max(
+        (process for process in machine.processes if process.last_path is not None),
+        key=lambda process: process.end_ps,
+        default=None,
+    )
+    if last is None or last.last_path is None or last.end_ps != makespan:
+        return None
+    sums = last.last_path.chain.sums
+    return {Kind(kind): spent for kind, spent in enumerate(sums) if spent}
+
+
+def _faults(machine: Machine, now: int) -> list[FaultCounts]:
+    found: list[FaultCounts] = []
+    for device, worker in zip(machine.hardware.node.devices, machine.hardware.workers, strict=True):
+        gpu = device.gpu
+        for process in machine.processes:
+            if device not in process.hip.visible:
+                continue
+            vm = process.hip.kfd.vms[gpu.index]
+            counters = gpu.retry.counters_of(vm)
+            sends = counters.sends
+            pending = 0
+            for region in vm.regions.values():
+                for wave in region.waiting():
+                    sent = wave.sends_pending(now)
+                    pending += sent > 0
+                    sends += sent
+            skipped = worker.skipped_by(process.hip.kfd)
+            others = counters.serviced + skipped + counters.overflowed + counters.failed + pending
+            counts = {
+                "duplicates": max(0, sends - others),
+                "skipped_recent": skipped,
+                "serviced": counters.serviced,
+                "failed": counters.failed,
+                "pending": pending,
+            }
+            found.append(FaultCounts(gpu.name, process.name, counts))
+    return found
+
+
+def _place(index: int) -> str:
+    return "host" if index == CPU else f"gpu[{index}]"
+
+
+def _migrations(machine: Machine) -> list[MigrationTotal]:
+    log = machine.hardware.migration_log
+    totals: dict[str, list[int]] = {"host_to_device": [0, 0, 0], "device_to_host": [0, 0, 0]}
+    for row, target in enumerate(log.target):
+        start, end, _, _, size = log.numbers[5 * row : 5 * row + 5]
+        total = totals["device_to_host" if target == CPU else "host_to_device"]
+        total[0] += 1
+        total[1] += size
+        total[2] += end - start
+    return [MigrationTotal(direction, *total) for direction, total in totals.items()]
+
+
+def _uses(machine: Machine, makespan: int) -> list[ResourceUse]:
+    hardware = machine.hardware
+    uses: list[ResourceUse] = []
+    for name in hardware.link_names():
+        link = hardware.network.link(name)
+        uses.append(_use(hardware.network.use(name), name, "link", link.capacity * 1e12))
+    for device, worker in zip(hardware.node.devices, hardware.workers, strict=True):
+        gpu = device.gpu
+        uses.append(_use(gpu.hbm.use, f"{gpu.name}.hbm", "memory", gpu.hbm.capacity * 1e12))
+        uses.append(_use(gpu.sdma.use, f"{gpu.name}.sdma", "engine", None))
+        uses.append(_use(worker.use, f"{gpu.name}.fault_worker", "worker", None))
+    uses.extend(
+        _use(process.hip.kfd.lock.use, f"{process.name}.svms", "lock", None) for process in machine.processes
+    )
+    return uses
+
+
+def _use(timeline: Timeline, name: str, group: str, capacity: float | None) -> ResourceUse:
+    rows = timeline.rows()
+    carries_bytes = group in ("link", "memory")
+    return ResourceUse(
+        name=name,
+        group=group,
+        bytes=timeline.amount if carries_bytes else 0,
+        busy_ps=timeline.busy_ps,
+        bin_ps=timeline.width_ps,
+        busy_ps_per_bin=[busy for _, busy, _ in rows],
+        bytes_per_bin=[amount if carries_bytes else 0 for _, _, amount in rows],
+        capacity_bytes_per_s=capacity,
+    )
+
+
+def _tables(machine: Machine) -> dict[str, dict[str, Any]]:
+    hardware = machine.hardware
+    log = hardware.migration_log
+    numbers = np.frombuffer(log.numbers, dtype=np.int64).reshape(len(log.process), 5)
+    tables: dict[str, dict[str, Any]] = {
+        "faults": hardware.fault_log.table(),
+        "migrations": {
+            "process": list(log.process),
+            "from": [_place(index) for index in log.origin],
+            "to": [_place(index) for index in log.target],
+            "trigger": [trigger.value for trigger in log.trigger],
+            **{
+                name: numbers[:, i] for i, name in enumerate(("start_ps", "end_ps", "page", "pages", "bytes"))
+            },
+        },
+    }
+    if machine.recorder.spans:
+        spans = machine.recorder.table()
+        tables["spans"] = {name: spans[name] for name in spans.dtype.names or ()}
+        tables["actors"] = {"name": list(machine.recorder.actors)}
+    return tables

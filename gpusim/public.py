@@ -1,0 +1,121 @@
+"""The functions behind `import gpusim as gs`: load, run, open_result, sweep."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from gpusim.result import Result
+from gpusim.result.directory import check_target
+from gpusim.scenario import loader
+from gpusim.scenario.schema import Scenario
+from gpusim.study.runs import Progress, simulated
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from gpusim.study.sweep import Progress as SweepProgress
+
+Record = Literal["off", "summary", "spans"]
+RESULTS = Path("results")
+
+
+def load(
+    source: str | Path,
+    *,
+    set: Mapping[str, Any] | None = None,  # noqa: A002 - as the option of the command line
+    seed: int | None = None,
+) -> Scenario:
+    """The scenario of a YAML file (or of YAML text). `set` maps dotted paths to values that replace the
+    file's.
+
+    Raises InputError with every mistake in it.
+    """
+    return loader.load(source, sets=set, seed=seed)
+
+
+def run(
+    scenario: Scenario | str | Path,
+    *,
+    set: Mapping[str, Any] | None = None,  # noqa: A002
+    seed: int | None = None,
+    record: Record = "summary",
+    out: str | Path | None = None,
+    progress: Progress | None = None,
+) -> Result:
+    """Simulate a scenario (or the file of one).
+
+    `record`: `off` (no breakdown, no tables of events), `summary`, or `spans` (every span). `out` is a
+    directory to write the result to, pictures included; without it nothing is written. `progress` is called
+    about five times a second with an object that has `now_ps`, `faults`, `events` and `wall_s`.
+
+    A simulated program that dies is a result like any other: see `Result.outcome`. Raises InputError when the
+    scenario is wrong or `out` cannot be written.
+    """
+    chosen = prepared(scenario, set=set, seed=seed)
+    if out is not None:
+        check_target(Path(out))
+    result = simulated(chosen, record=record, progress=progress)
+    if out is not None:
+        save(result, Path(out))
+    return result
+
+
+def save(result: Result, out: Path) -> Path:
+    """Write a result with its pictures; a run without recording has none."""
+    from gpusim.report import plots
+
+    recorded = result.summary["attribution"] is not None
+    return result.save(out, extras=(lambda partial: plots.save(result, partial)) if recorded else None)
+
+
+def open_result(path: str | Path) -> Result:
+    """Read a result directory. Raises InputError when there is none."""
+    return Result.load(path)
+
+
+def sweep(
+    scenario: Scenario | str | Path,
+    *,
+    over: Mapping[str, Sequence[Any]] | None = None,
+    replications: int | None = None,
+    workers: int = 1,
+    set: Mapping[str, Any] | None = None,  # noqa: A002
+    seed: int | None = None,
+    out: str | Path | None = None,
+    progress: SweepProgress | None = None,
+) -> pd.DataFrame:
+    """Run every combination of the values in `over` (and in the scenario's own `sweep`).
+
+    One row per combination and replication, columns named as `Result.metric` takes them. `workers` above 1
+    starts processes: guard a script's entry with `if __name__ == "__main__"`. `out` is a directory for
+    `points.parquet`.
+    """
+    from gpusim.study import sweep as study
+
+    chosen = study.with_grid(prepared(scenario, set=set, seed=seed), over, replications)
+    if out is not None:
+        check_target(Path(out))
+    found = study.sweep(chosen, workers=workers, progress=progress)
+    if out is not None:
+        study.save(chosen, found, Path(out))
+    return found
+
+
+def prepared(
+    scenario: Scenario | str | Path,
+    *,
+    set: Mapping[str, Any] | None = None,  # noqa: A002
+    seed: int | None = None,
+) -> Scenario:
+    """A scenario with changes, loaded first when it is a file."""
+    if not isinstance(scenario, Scenario):
+        return load(scenario, set=set, seed=seed)
+    changes = dict(set or {}) | ({} if seed is None else {"seed": seed})
+    return scenario.with_(**changes) if changes else scenario
+
+
+def default_out(scenario: Scenario, *, prefix: str = "") -> Path:
+    """`results/<name>/<id>`: the id stands for the scenario, its profiles, the seed and the version."""
+    return RESULTS / scenario.name / f"{prefix}{loader.run_id(scenario)}"

@@ -1,0 +1,58 @@
+"""The answer on a terminal: what was asked, what came out, why, and how far to trust it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from rich.text import Text
+
+from gpusim.report import parts
+from gpusim.result import text
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from gpusim.result import Result
+    from gpusim.result.expect import Checked
+
+
+def answer(result: Result, checked: Sequence[Checked] = ()) -> list[RenderableType]:
+    """The report that `gpusim run` prints: `checked` are the scenario's expectations, compared."""
+    summary = result.summary
+    lines: list[RenderableType] = parts.header(summary)
+    if summary["attribution"] is not None:
+        lines += [
+            parts.heading(f"Where {text.time(summary['makespan_ns'])} went"),
+            parts.breakdown(summary["attribution"], summary["makespan_ns"]),
+        ]
+    if summary["steps"]:
+        lines += ["", parts.steps(summary)]
+    if summary["faults"]["raised"]:
+        lines += ["", parts.faults(summary)]
+        fates = parts.fates(summary)
+        lines += [fates] if fates else []
+    moved = parts.migrations(summary)
+    if moved is not None:
+        lines += ["", moved]
+    if summary["links"] or summary["resources"]:
+        lines += [parts.heading("In use"), parts.links(summary)]
+    if checked:
+        lines += ["", parts.checked(checked)]
+    remarks = parts.remarks(summary)
+    if remarks:
+        lines += ["", *remarks]
+    lines += ["", engine(result)]
+    return lines
+
+
+def engine(result: Result) -> Text:
+    """What the simulation itself took, and where the files are."""
+    facts = result.summary["engine"]
+    words = []
+    if "events" in facts:
+        words.append(f"{text.count(facts['events'])} events")
+    if "wall_s" in facts:
+        words.append(f"{text.time(facts['wall_s'] * 1e9)} of wall time")
+    where = f"; files in {result.path}" if result.path else ""
+    return Text(", ".join(words) + where, style="bright_black", overflow="fold")

@@ -1,0 +1,121 @@
+"""The answer in one sentence, with the metric behind it.
+
+What is answered: how the program ended if it died; else the steps that the first `expect` row speaks of;
+else those kernels (or, without kernels, those steps) that took the most time together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from gpusim.result import text
+from gpusim.result.paths import indices_of, step_name_of
+
+Row = dict[str, Any]
+
+_STEADY = 0.02  # instances closer together than this are one number
+_FIRST = 1.10  # a first pass slower than the rest by this factor is worth a word
+
+
+def answer(summary: dict[str, Any], expected: Sequence[str] = ()) -> dict[str, Any]:
+    """`{text, metric, value, unit}` of a summary whose other parts are complete."""
+    if summary["outcome"] != "completed":
+        return _died(summary)
+    group = _group(summary["steps"], expected)
+    makespan_ns = summary["makespan_ns"]
+    if not group:
+        words = f"The program takes {text.time(makespan_ns)}."
+        return {"text": words, "metric": "makespan_ns", "value": makespan_ns, "unit": "ns"}
+    words, metric, value_ns = _took(group)
+    busy_ns = max(row["end_ns"] for row in group) - min(row["start_ns"] for row in group)
+    if busy_ns < 0.95 * makespan_ns:
+        words += f"; the whole program takes {text.time(makespan_ns)}"
+    return {"text": words + ".", "metric": metric, "value": value_ns, "unit": "ns"}
+
+
+def _died(summary: dict[str, Any]) -> dict[str, Any]:
+    outcome = summary["outcome"]
+    when = text.time(summary["makespan_ns"])
+    culprits = [process for process in summary["processes"] if process["outcome"] == outcome]
+    error = next((process["error"] for process in culprits if process["error"]), None)
+    if outcome == "limit":
+        words = f"Stopped at {when}, the limit of simulated time, before the program ended"
+    elif outcome == "livelock":
+        words = f"The program makes no progress: given up after {when}"
+    else:
+        who = culprits[0]["name"] if culprits else "the program"
+        others = f" and {len(culprits) - 1} more" if len(culprits) > 1 else ""
+        at = text.time(culprits[0]["end_ns"]) if culprits else when
+        words = f"{who}{others} dies of {outcome} after {at}"
+    words += f": {error}" if error else ""
+    return {"text": words.rstrip(".") + ".", "metric": "outcome", "value": outcome, "unit": None}
+
+
+def _group(steps: list[Row], expected: Sequence[str]) -> list[Row]:
+    """The steps of one name that the answer is about."""
+    names = [name for name in map(step_name_of, expected) if name is not None]
+    for name in names[:1]:
+        chosen = [row for row in steps if row["name"] == name]
+        if chosen:
+            return chosen
+    candidates = [row for row in steps if row["kind"] == "launch"] or steps
+    total: dict[str, float] = {}
+    for row in candidates:
+        total[row["name"]] = total.get(row["name"], 0.0) + row["duration_ns"]
+    longest = max(total, key=lambda name: total[name], default=None)
+    return [row for row in candidates if row["name"] == longest]
+
+
+def _took(group: list[Row]) -> tuple[str, str, float]:
+    """The sentence, its metric and its value, for steps of one name: alone, on ranks, repeated, or both."""
+    name = group[0]["name"]
+    if len(group) == 1:
+        row = group[0]
+        words = f"`{name}` takes {text.time(row['duration_ns'])}{_rate([row])}"
+        return words, f"steps.{row['path']}.duration_ns", row["duration_ns"]
+    ranks = len({row["process"] for row in group})
+    on_ranks = f" on each of {ranks} ranks" if ranks > 1 else ""
+    if ranks == len(group):  # no repeats
+        spread = _spread([row["duration_ns"] for row in group])
+        words = f"`{name}` takes {spread}{on_ranks}{_rate(group)}"
+        return words, f"steps.{name}[*].duration_ns.mean", _mean(group)
+    lowest = min(indices_of(row["path"])[0] for row in group)
+    first = [row for row in group if indices_of(row["path"])[0] == lowest]
+    later = [row for row in group if indices_of(row["path"])[0] != lowest]
+    if not later:
+        return (
+            f"`{name}` takes {text.time(_mean(group))}{on_ranks}",
+            f"steps.{name}[*].duration_ns.mean",
+            _mean(group),
+        )
+    repeats = len(later) // len({row["process"] for row in later})
+    if max(_mean(first), _mean(later)) > _FIRST * min(_mean(first), _mean(later)):
+        words = (
+            f"The first `{name}` takes {text.time(_mean(first))}{_rate(first)}, "
+            f"the {repeats} after it {text.time(_mean(later))}{_rate(later)} on average{on_ranks}"
+        )
+        return words, f"steps.{name}[{lowest}].duration_ns" + (".mean" if ranks > 1 else ""), _mean(first)
+    words = (
+        f"`{name}` takes {text.time(_mean(group))}{_rate(group)} on average of {repeats + 1} passes{on_ranks}"
+    )
+    return words, f"steps.{name}[*].duration_ns.mean", _mean(group)
+
+
+def _mean(rows: list[Row]) -> float:
+    return float(sum(row["duration_ns"] for row in rows) / len(rows))
+
+
+def _rate(rows: list[Row]) -> str:
+    moved, took = sum(row["bytes"] for row in rows), sum(row["duration_ns"] for row in rows)
+    if not moved or not took:
+        return ""
+    each = text.size(moved / len(rows)) if moved % len(rows) else text.size(moved // len(rows))
+    return f" for {each} ({text.rate(moved / took)})"
+
+
+def _spread(durations_ns: list[float]) -> str:
+    low, high = min(durations_ns), max(durations_ns)
+    if high <= low * (1 + _STEADY):
+        return text.time(sum(durations_ns) / len(durations_ns))
+    return f"{text.time(low)} to {text.time(high)}"

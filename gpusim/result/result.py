@@ -1,0 +1,193 @@
+"""The outcome of one run, in memory or read back from its directory."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gpusim.errors import InputError, Problem
+from gpusim.result import directory, expect, paths
+from gpusim.result.schema import SCHEMA_VERSION, TABLES
+from gpusim.result.tables import Tables, build
+from gpusim.result.verify import Check, verify
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from gpusim.rundata import RunData
+    from gpusim.scenario.schema import Scenario
+
+SUMMARY = "summary.json"
+SCENARIO = "scenario.yaml"
+
+
+class Result:
+    """What one run produced.
+
+    `summary` is the contract of summary.json (`gpusim schema results`); `tables` maps names to DataFrames,
+    made when first asked for; times are in nanoseconds there. `path` is the directory it was read from or
+    saved to.
+    """
+
+    def __init__(
+        self,
+        summary: dict[str, Any],
+        tables: Tables,
+        *,
+        scenario: Scenario | None = None,
+        scenario_yaml: str | None = None,
+        path: Path | None = None,
+    ) -> None:
+        self.summary = summary
+        self.tables = tables
+        self.path = path
+        self._scenario = scenario
+        self._scenario_yaml = scenario_yaml
+
+    @classmethod
+    def from_run(cls, scenario: Scenario, data: RunData) -> Result:
+        """Wrap what a simulation left. Raises InvariantError when its breakdown does not add up."""
+        from gpusim.result.summary import build as summarize
+
+        return cls(summarize(scenario, data), build(data), scenario=scenario)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Result:
+        """Read a result directory. Raises InputError when there is none or it is not one that this version
+        reads.
+        """
+        where = Path(path)
+        summary = _read_summary(where)
+        found = {name: where / f"{name}.parquet" for name in TABLES}
+        tables = Tables({name: _reader(file) for name, file in found.items() if file.is_file()})
+        text = _read_text(where / SCENARIO)
+        return cls(summary, tables, scenario_yaml=text, path=where)
+
+    def save(self, path: str | Path, *, extras: Callable[[Path], object] | None = None) -> Path:
+        """Write the directory, whole or not at all, in the place of an older result.
+
+        `extras` is called with the unfinished directory to put more files (pictures) into it. Returns the
+        path. Raises InputError when it cannot be written.
+        """
+        import pyarrow as pa
+        from pyarrow import parquet
+
+        with directory.whole(Path(path)) as partial:
+            (partial / SUMMARY).write_text(self.to_json() + "\n", encoding="utf-8")
+            (partial / SCENARIO).write_text(self.scenario_yaml, encoding="utf-8")
+            for name, frame in self.tables.items():
+                table = pa.Table.from_pandas(frame, preserve_index=False)
+                parquet.write_table(table, partial / f"{name}.parquet", compression="zstd")
+            if extras is not None:
+                extras(partial)
+        self.path = Path(path)
+        return self.path
+
+    @property
+    def scenario(self) -> Scenario:
+        """The scenario with everything resolved, as it was run."""
+        if self._scenario is None:
+            from gpusim.scenario import loader
+
+            if self.path is None:
+                raise InputError("this result has no scenario beside it")
+            self._scenario = loader.load(self.path / SCENARIO)
+        return self._scenario
+
+    @property
+    def scenario_yaml(self) -> str:
+        """The text of scenario.yaml: every default and override put in."""
+        if self._scenario_yaml is None:
+            from gpusim.scenario import loader
+
+            self._scenario_yaml = loader.resolved_yaml(self.scenario)
+        return self._scenario_yaml
+
+    @property
+    def outcome(self) -> str:
+        """`completed`, or the worst thing that happened to a process."""
+        return str(self.summary["outcome"])
+
+    def metric(self, path: str) -> paths.Value:
+        """The value of a metric such as `steps.blur[1:100].duration_ns.mean`; see `gpusim.result.paths`.
+
+        Raises InputError, with the nearest metric that exists, for one that does not.
+        """
+        return paths.lookup(self.summary, path)
+
+    def metrics(self) -> list[str]:
+        """Every metric that this result has (slices and statistics of steps are legal beside them)."""
+        return list(paths.names(self.summary))
+
+    def check(self, rows: Iterable[expect.ExpectRow] | None = None) -> list[expect.Checked]:
+        """Expected against simulated: `rows`, by default those of the scenario's `expect`."""
+        return expect.check(self.summary, self.scenario.expect if rows is None else rows)
+
+    def verify(self) -> list[Check]:
+        """Recompute what must hold in any result: sums, tilings, bytes that went in and came out."""
+        return verify(self.summary, self.tables)
+
+    def to_json(self) -> str:
+        """summary.json as text."""
+        return json.dumps(self.summary, indent=2, ensure_ascii=False, allow_nan=False)
+
+    def __repr__(self) -> str:
+        return f"<Result {self.summary['scenario']}: {self.summary['answer']['text']}>"
+
+    def _repr_html_(self) -> str:
+        from gpusim.result.display import html
+
+        return html(self.summary)
+
+
+def _read_summary(where: Path) -> dict[str, Any]:
+    file = where / SUMMARY
+    if not where.exists():
+        raise InputError([Problem("there is no such result directory", file=str(where))])
+    if not file.is_file():
+        hint = (
+            "it holds the points of a sweep"
+            if (where / "points.parquet").exists()
+            else f"it has no {SUMMARY}"
+        )
+        raise InputError([Problem(f"is not the result directory of a run: {hint}", file=str(where))])
+    try:
+        summary = json.loads(_read_text(file))
+    except ValueError as error:
+        raise InputError([Problem(f"is not JSON: {error}", file=str(file))]) from None
+    version = summary.get("schema_version") if isinstance(summary, Mapping) else None
+    if version != SCHEMA_VERSION:
+        raise InputError(
+            [
+                Problem(
+                    "has another schema_version",
+                    file=str(file),
+                    read=repr(version),
+                    legal=str(SCHEMA_VERSION),
+                )
+            ]
+        )
+    return dict(summary)
+
+
+def _read_text(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is not text"
+        raise InputError([Problem(f"cannot be read: {why}", file=str(file))]) from None
+
+
+def _reader(file: Path) -> Callable[[], pd.DataFrame]:
+    def read() -> pd.DataFrame:
+        import pandas as pd
+        import pyarrow as pa
+
+        try:
+            return pd.read_parquet(file)
+        except (OSError, pa.ArrowException) as error:
+            raise InputError([Problem(f"cannot be read: {error}", file=str(file))]) from None
+
+    return read

@@ -1,0 +1,256 @@
+"""What a result consists of: every column of every table, and the JSON Schema of summary.json.
+
+`gpusim schema results` prints this; a test holds it against what runs really write.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from gpusim.kinds import DEFINITIONS, Kind
+from gpusim.rundata import FAULT_COUNTERS
+
+SCHEMA_VERSION = 1
+
+OUTCOMES = (
+    "completed",
+    "hip_error",
+    "out_of_memory",
+    "host_out_of_memory",
+    "io_error",
+    "sigbus",
+    "vm_fault",
+    "livelock",
+    "limit",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column: `type` is text, integer, number, boolean or category; `unit` is what its name ends in."""
+
+    name: str
+    type: str
+    unit: str | None
+    description: str
+
+
+def kind_column(kind: Kind) -> str:
+    """The name of the column that holds nanoseconds of a kind: `recent_skip_ns`."""
+    return f"{kind.name.lower()}_ns"
+
+
+def _pieces(of: str) -> tuple[Column, ...]:
+    return tuple(
+        Column(kind_column(kind), "number", "ns", f"{of} spent on: {DEFINITIONS[kind]}") for kind in Kind
+    )
+
+
+_COUNT = Column(
+    "count",
+    "integer",
+    None,
+    "rows of the run that this row stands for: 1, unless the table would exceed 64 MiB and was binned "
+    "over time, duration and the text columns; then numbers are means over the bin and addresses are the "
+    "lowest in it",
+)
+
+#: The columns that a table has. Columns `<kind>_ns` are there for the kinds that occurred.
+TABLES: dict[str, tuple[Column, ...]] = {
+    "steps": (
+        Column("path", "text", None, "the step's name, then [repeat index], then [rank]"),
+        Column("name", "text", None, "the step's name"),
+        Column("process", "text", None, "the process that ran it"),
+        Column("thread", "text", None, "the host thread that ran it"),
+        Column("kind", "text", None, "the verb: launch, memcpy, ..."),
+        Column("stream", "text", None, "the stream it was put on, if any"),
+        Column("start_ns", "number", "ns", "when the host thread reached it"),
+        Column("end_ns", "number", "ns", "when its operation ended"),
+        Column("duration_ns", "number", "ns", "end minus start"),
+        Column("bytes", "integer", "bytes", "what the program asks for, not what links carry"),
+        Column("bandwidth_gb_per_s", "number", "GB/s", "bytes over duration, 1e9 bytes/s"),
+        Column("detail", "text", None, "further facts of the verb, as JSON"),
+        *_pieces("part of the step's critical path"),
+    ),
+    "faults": (
+        Column("gpu", "category", None, "the GPU that raised it"),
+        Column("process", "category", None, "the process whose address it is"),
+        Column("page", "integer", None, "virtual address divided by 4096"),
+        Column("write", "boolean", None, "the first access was a write"),
+        Column("pages", "integer", None, "4 KiB pages that its service mapped"),
+        Column("result", "category", None, "M migrated, U updated (mapped where the page was)"),
+        Column("raised_ns", "number", "ns", "first send by a wavefront"),
+        Column("started_ns", "number", "ns", "the fault worker starts on it"),
+        Column("mapped_ns", "number", "ns", "the page-table entry is valid"),
+        Column("replayed_ns", "number", "ns", "the first waiter's access is sent again and hits"),
+        Column("latency_ns", "number", "ns", "replayed minus raised"),
+        Column("waiters", "integer", None, "wavefronts that waited for it"),
+        _COUNT,
+        *_pieces("part of the latency"),
+    ),
+    "migrations": (
+        Column("process", "category", None, "the process whose pages moved"),
+        Column("from", "category", None, "node that the pages were on"),
+        Column("to", "category", None, "node that the pages went to"),
+        Column("trigger", "category", None, "PREFETCH, PAGEFAULT_GPU, PAGEFAULT_CPU or TTM_EVICTION"),
+        Column("start_ns", "number", "ns", "the driver starts to migrate"),
+        Column("end_ns", "number", "ns", "the pages are in their new place"),
+        Column("page", "integer", None, "first virtual address divided by 4096"),
+        Column("pages", "integer", None, "4 KiB pages moved"),
+        Column("bytes", "integer", "bytes", "bytes moved"),
+        _COUNT,
+    ),
+    "io": (
+        Column("process", "category", None, "the process that asked"),
+        Column("path", "category", None, "fastpath or fallback"),
+        Column("direction", "category", None, "read or write"),
+        Column("start_ns", "number", "ns", "the request is made"),
+        Column("end_ns", "number", "ns", "the request is answered"),
+        Column("bytes", "integer", "bytes", "bytes transferred"),
+        _COUNT,
+    ),
+    "links": (
+        Column("name", "category", None, "link direction, fault worker, engine, memory or lock"),
+        Column("group", "category", None, "link, worker, engine, memory or lock"),
+        Column("start_ns", "number", "ns", "start of the bin"),
+        Column("end_ns", "number", "ns", "end of the bin; the last one ends with the run"),
+        Column("bytes", "integer", "bytes", "bytes carried in the bin"),
+        Column("busy_ns", "number", "ns", "time in the bin in which it was in use"),
+        Column("busy_fraction", "number", "fraction", "busy_ns over the bin's length"),
+        Column("bandwidth_gb_per_s", "number", "GB/s", "bytes over the bin's length, 1e9 bytes/s"),
+        Column("capacity_gb_per_s", "number", "GB/s", "what it could carry; missing for workers and locks"),
+    ),
+    "spans": (
+        Column("who", "category", None, "the part that spent the time"),
+        Column("kind", "category", None, "what it was spent on; `gpusim.kinds.DEFINITIONS` defines each"),
+        Column("start_ns", "number", "ns", "start"),
+        Column("end_ns", "number", "ns", "end"),
+        Column("alone_ns", "number", "ns", "what it would have taken without contention"),
+        Column("cause", "integer", None, "1 + row of the span that asked for it; 0: none"),
+        Column("queued_behind", "integer", None, "1 + row of the span that held the server; 0: none"),
+        Column("released_by", "integer", None, "1 + row of the span that let it go on; 0: none"),
+    ),
+    "parameters": (
+        Column("path", "text", None, "the number's path, as overrides: takes it"),
+        Column("value", "text", None, "the value with its unit"),
+        Column("source", "text", None, "where the value comes from"),
+        Column("grade", "category", None, "measured, datasheet, fitted or assumed"),
+        Column("low", "text", None, "lower end of its range, if it has one"),
+        Column("high", "text", None, "upper end of its range, if it has one"),
+    ),
+}
+
+
+def _object(properties: dict[str, Any], *, optional: tuple[str, ...] = (), text: str = "") -> dict[str, Any]:
+    made: dict[str, Any] = {
+        "type": "object",
+        "properties": properties,
+        "required": [name for name in properties if name not in optional],
+        "additionalProperties": False,
+    }
+    return made | ({"description": text} if text else {})
+
+
+def _map(values: dict[str, Any], text: str) -> dict[str, Any]:
+    return {"type": "object", "additionalProperties": values, "description": text}
+
+
+def _is(kind: str | list[str], text: str = "", **more: Any) -> dict[str, Any]:
+    return {"type": kind, **({"description": text} if text else {}), **more}
+
+
+def _nullable(schema: dict[str, Any]) -> dict[str, Any]:
+    return {"anyOf": [schema, {"type": "null"}]}
+
+
+def summary_schema() -> dict[str, Any]:
+    """JSON Schema of summary.json. Counters that a run does not model are absent, hence optional."""
+    number, integer, words = _is("number"), _is("integer"), _is("string")
+    maybe_number, maybe_words = _is(["number", "null"]), _is(["string", "null"])
+    latency = _object(
+        {"count": integer, **dict.fromkeys(("mean", "p50", "p95", "p99", "max"), maybe_number)},
+        text="nanoseconds, nearest rank; null when the count is 0",
+    )
+    fractions = _nullable(_map(number, "fraction by kind; sums to 1; null when recording was off"))
+    counters: dict[str, Any] = {"raised": _is("integer", "the sum of the other counters")}
+    counters |= dict.fromkeys(FAULT_COUNTERS, integer)
+    counters["latency_ns"] = _nullable(latency)
+    faults = _object(counters, optional=FAULT_COUNTERS)
+    migration = _object(
+        {"count": integer, "bytes": integer, "time_ns": number, "bandwidth_gb_per_s": maybe_number}
+    )
+    use = {"bytes": integer, "busy_fraction": maybe_number}
+    io = _object(
+        {
+            "requests": integer,
+            "bytes": integer,
+            "bandwidth_gb_per_s": maybe_number,
+            "latency_ns": latency,
+            "reasons": _map(integer, "requests by the reason for the path"),
+        }
+    )
+    step = {
+        "path": words, "name": words, "process": words, "thread": words, "kind": words,
+        "start_ns": number, "end_ns": number, "duration_ns": number,
+        "bytes": _is("integer", "what the program asks for, not what links carry"),
+        "bandwidth_gb_per_s": maybe_number, "attribution": fractions,
+    }  # fmt: skip
+    process = {
+        "name": words,
+        "outcome": _is("string", enum=list(OUTCOMES)),
+        "error": maybe_words,
+        "end_ns": number,
+    }
+    per = {
+        "per_gpu": _map(faults, "the same by GPU"),
+        "per_process": _map(faults, "the same by process"),
+    }
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "summary.json of a gpusim result",
+        **_object(
+            {
+                "schema_version": _is("integer", const=SCHEMA_VERSION),
+                "scenario": words,
+                "question": maybe_words,
+                "answer": _object(
+                    {
+                        "text": words,
+                        "metric": _is("string", "the path that Result.metric takes"),
+                        "value": _is(["number", "string", "null"]),
+                        "unit": maybe_words,
+                    }
+                ),
+                "bound_by": maybe_words,
+                "formula": maybe_words,
+                "outcome": _is("string", "the worst of the processes' outcomes", enum=list(OUTCOMES)),
+                "processes": _is("array", items=_object(process)),
+                "makespan_ns": number,
+                "steps": _is("array", items=_object(step)),
+                "faults": _object(counters | per, optional=FAULT_COUNTERS),
+                "migrations": _map(migration, "by direction: host_to_device, device_to_host, ..."),
+                "links": _map(_object(use), "by link direction"),
+                "resources": _map(
+                    _object({"group": words} | use), "the same for fault workers, engines, memories and locks"
+                ),
+                "io": _object(
+                    {path: _object({"read": io, "write": io}) for path in ("fastpath", "fallback")}
+                ),
+                "attribution": fractions,
+                "notes": _is("array", "what to know beside the breakdown", items=words),
+                "seed": integer,
+                "version": words,
+                "not_modelled": _is("array", items=words),
+                "engine": _is("object", "all that differs from run to run"),
+            }
+        ),
+    }
+
+
+def results_schema() -> dict[str, Any]:
+    """All of a result directory, as `gpusim schema results` prints it."""
+    return {
+        "summary": summary_schema(),
+        "tables": {name: [asdict(column) for column in columns] for name, columns in TABLES.items()},
+    }

@@ -1,0 +1,209 @@
+"""From RunData to the contract of summary.json: integers of picoseconds become nanoseconds here, nowhere
+earlier.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from gpusim.errors import InvariantError
+from gpusim.kinds import Kind
+from gpusim.result.answer import answer
+from gpusim.result.schema import SCHEMA_VERSION
+from gpusim.rundata import FAULT_COUNTERS, FaultCounts, ResourceUse, RunData, StepData
+from gpusim.version import version
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from gpusim.scenario.schema import Scenario
+
+IO_PATHS = ("fastpath", "fallback")
+IO_DIRECTIONS = ("read", "write")
+
+
+def build(scenario: Scenario, data: RunData) -> dict[str, Any]:
+    """The summary of a run, ready for `json.dumps`.
+
+    Raises InvariantError when the attribution does not cover the makespan, or a step's its duration: a
+    breakdown that does not add up must never reach a reader.
+    """
+    check_attribution("the run", data.attribution, data.makespan_ps)
+    for step in data.steps:
+        check_attribution(f"step {step.path}", step.attribution, step.end_ps - step.start_ps)
+    summary: dict[str, Any] = {
+        "schema_version": SCHEMA_VERSION,
+        "scenario": scenario.name,
+        "question": scenario.question or None,
+        "answer": None,
+        "bound_by": data.bound_by,
+        "formula": data.formula,
+        "outcome": data.outcome,
+        "processes": [
+            {"name": p.name, "outcome": p.outcome, "error": p.error, "end_ns": p.end_ps / 1000}
+            for p in data.processes
+        ],
+        "makespan_ns": data.makespan_ps / 1000,
+        "steps": [_step(step) for step in data.steps],
+        "faults": _faults(data),
+        "migrations": {
+            total.direction: {
+                "count": total.count,
+                "bytes": total.bytes,
+                "time_ns": total.time_ps / 1000,
+                "bandwidth_gb_per_s": bandwidth(total.bytes, total.time_ps),
+            }
+            for total in data.migrations
+        },
+        "links": {use.name: _use(use, data.makespan_ps) for use in data.uses if use.group == "link"},
+        "resources": {
+            use.name: {"group": use.group} | _use(use, data.makespan_ps)
+            for use in data.uses
+            if use.group != "link"
+        },
+        "io": _io(data.tables.get("io")),
+        "attribution": fractions(data.attribution),
+        "notes": list(data.notes),
+        "seed": data.seed,
+        "version": version(),
+        "not_modelled": list(data.not_modelled),
+        "engine": dict(data.engine),
+    }
+    summary["answer"] = answer(summary, [str(row.metric) for row in scenario.expect or ()])
+    return summary
+
+
+def check_attribution(what: str, parts: Mapping[Kind, int] | None, whole_ps: int) -> None:
+    """Refuse a breakdown that does not tile what it breaks down, to the picosecond."""
+    if parts is None:
+        return
+    total = sum(parts.values())
+    if total != whole_ps or any(part < 0 for part in parts.values()):
+        listed = ", ".join(f"{Kind(kind).name}={part}" for kind, part in parts.items() if part)
+        raise InvariantError(f"the attribution of {what} sums to {total} ps, not to {whole_ps} ps: {listed}")
+
+
+def fractions(parts: Mapping[Kind, int] | None) -> dict[str, float] | None:
+    """Kind name -> fraction of the whole, in the order of kinds, zero kinds left out; None stays None."""
+    if parts is None:
+        return None
+    whole = sum(parts.values())
+    return {Kind(kind).name.lower(): parts[kind] / whole for kind in sorted(parts) if parts[kind]}
+
+
+def bandwidth(size_bytes: int, duration_ps: int) -> float | None:
+    """GB/s (1e9 bytes per second), None where nothing moved or no time passed."""
+    return size_bytes * 1000 / duration_ps if size_bytes and duration_ps else None
+
+
+def latency_block(latencies_ps: NDArray[Any] | Sequence[int]) -> dict[str, float | int | None]:
+    """`{count, mean, p50, p95, p99, max}` in nanoseconds; percentiles by nearest rank, the mean from an exact
+    sum.
+    """
+    import numpy as np
+
+    values = np.sort(np.asarray(latencies_ps, dtype=np.int64))
+    count = int(values.size)
+    if count == 0:
+        return {"count": 0, "mean": None, "p50": None, "p95": None, "p99": None, "max": None}
+    # two halves, because a sum of many long latencies in picoseconds does not fit in 64 bits
+    total = (int(np.sum(values >> 24)) << 24) + int(np.sum(values & 0xFFFFFF))
+
+    def rank(percent: int) -> float:
+        return int(values[-(-percent * count // 100) - 1]) / 1000
+
+    return {
+        "count": count,
+        "mean": total / count / 1000,
+        "p50": rank(50),
+        "p95": rank(95),
+        "p99": rank(99),
+        "max": int(values[-1]) / 1000,
+    }
+
+
+def _step(step: StepData) -> dict[str, Any]:
+    duration_ps = step.end_ps - step.start_ps
+    return {
+        "path": step.path.removeprefix("steps."),
+        "name": step.name,
+        "process": step.process,
+        "thread": step.thread,
+        "kind": step.kind,
+        "start_ns": step.start_ps / 1000,
+        "end_ns": step.end_ps / 1000,
+        "duration_ns": duration_ps / 1000,
+        "bytes": step.bytes,
+        "bandwidth_gb_per_s": bandwidth(step.bytes, duration_ps),
+        "attribution": fractions(step.attribution),
+    }
+
+
+def _use(use: ResourceUse, makespan_ps: int) -> dict[str, Any]:
+    busy_ps = sum(int(part) for part in use.busy_ps_per_bin)
+    return {"bytes": use.bytes, "busy_fraction": busy_ps / makespan_ps if makespan_ps else None}
+
+
+def _counters(parts: Iterable[FaultCounts]) -> dict[str, int]:
+    """Sums of the counters that any part has; a counter that nobody keeps stays absent, `raised` is the sum
+    of all.
+    """
+    found: dict[str, int] = {}
+    for part in parts:
+        for name, count in part.counts.items():
+            found[name] = found.get(name, 0) + int(count)
+    unknown = set(found) - set(FAULT_COUNTERS)
+    if unknown:
+        raise InvariantError(f"unknown fault counters: {', '.join(sorted(unknown))}")
+    ordered = {name: found[name] for name in FAULT_COUNTERS if name in found}
+    return {"raised": sum(ordered.values())} | ordered
+
+
+def _faults(data: RunData) -> dict[str, Any]:
+    import numpy as np
+
+    table = data.tables.get("faults")
+    latencies = None if table is None else np.asarray(table["latency_ps"], dtype=np.int64)
+
+    def block(parts: Iterable[FaultCounts], rows: NDArray[Any] | slice) -> dict[str, Any]:
+        return _counters(parts) | {
+            "latency_ns": None if latencies is None else latency_block(latencies[rows])
+        }
+
+    def split(key: str) -> dict[str, Any]:
+        names = list(dict.fromkeys(getattr(part, key) for part in data.faults))
+        column = np.asarray([] if table is None else table[key], dtype=object)
+        return {
+            name: block((part for part in data.faults if getattr(part, key) == name), column == name)
+            for name in names
+        }
+
+    return block(data.faults, slice(None)) | {"per_gpu": split("gpu"), "per_process": split("process")}
+
+
+def _io(table: Mapping[str, Any] | None) -> dict[str, Any]:
+    import numpy as np
+
+    rows = table or {"path": [], "direction": [], "start_ps": [], "end_ps": [], "bytes": []}
+    paths, directions = np.asarray(rows["path"], dtype=object), np.asarray(rows["direction"], dtype=object)
+    starts, ends = (np.asarray(rows[name], dtype=np.int64) for name in ("start_ps", "end_ps"))
+    sizes = np.asarray(rows["bytes"], dtype=np.int64)
+    reasons = np.asarray(rows.get("reason", [None] * len(paths)), dtype=object)
+
+    def block(path: str, direction: str) -> dict[str, Any]:
+        mask = (paths == path) & (directions == direction)
+        size = int(sizes[mask].sum())
+        # the time from the first request to the last answer: requests overlap, their latencies must not be
+        # added up
+        span = int(ends[mask].max() - starts[mask].min()) if mask.any() else 0
+        named = [str(reason) for reason in reasons[mask] if reason is not None]
+        return {
+            "requests": int(mask.sum()),
+            "bytes": size,
+            "bandwidth_gb_per_s": bandwidth(size, span),
+            "latency_ns": latency_block((ends - starts)[mask]),
+            "reasons": {reason: named.count(reason) for reason in sorted(set(named))},
+        }
+
+    return {path: {direction: block(path, direction) for direction in IO_DIRECTIONS} for path in IO_PATHS}

@@ -1,0 +1,55 @@
+"""One scenario in, what it did out."""
+
+from __future__ import annotations
+
+import resource
+from collections.abc import Callable
+from time import perf_counter
+from typing import Any
+
+from gpusim.engine.environment import Progress
+from gpusim.engine.record import Mode
+from gpusim.machine.build import Machine
+from gpusim.machine.harvest import harvest
+from gpusim.rundata import RunData
+from gpusim.scenario.schema import Scenario
+
+
+def simulate(
+    scenario: Scenario,
+    *,
+    record: str = "summary",
+    progress: Callable[[Progress], None] | None = None,
+) -> RunData:
+    """Simulate a scenario. `progress` is called about every 0.2 s of wall time.
+
+    Raises InputError for what can only be found while it runs (NotSupportedYet among it), never for what the
+    simulated program does wrong: that is an outcome.
+    """
+    begun = perf_counter()
+    machine = Machine(scenario, Mode(record))
+    env = machine.env
+    shown = Progress()
+
+    def tick() -> None:
+        shown.now_ps = env.now
+        shown.events = env.events
+        shown.faults = len(machine.hardware.fault_log)
+        shown.wall_s = perf_counter() - begun
+        if progress is not None:
+            progress(shown)
+
+    machine.start()
+    limited = env.run_to(scenario.limits.simulated_time, tick if progress is not None else None)
+    data = harvest(machine, limited=limited)
+    data.engine |= _engine(machine, perf_counter() - begun)
+    return data
+
+
+def _engine(machine: Machine, wall_s: float) -> dict[str, Any]:
+    return {
+        "events": machine.env.events,
+        "wave_steps": sum(device.gpu.wave_steps for device in machine.hardware.node.devices),
+        "wall_s": wall_s,
+        "peak_rss_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+    }

@@ -1,0 +1,3 @@
+"""From runs to knowledge: grids of runs, measured against simulated. Every study simulates as `gpusim run`
+does.
+"""

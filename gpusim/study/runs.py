@@ -1,0 +1,21 @@
+"""One run, as every study and the command line do it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from gpusim.result import Result
+
+if TYPE_CHECKING:
+    from gpusim.scenario.schema import Scenario
+
+#: called about five times a second with an object that has `now_ps`, `faults`, `events` and `wall_s`
+Progress = Callable[[Any], None]
+
+
+def simulated(scenario: Scenario, *, record: str = "summary", progress: Progress | None = None) -> Result:
+    """The result of a scenario. `record` is `off`, `summary` or `spans`."""
+    from gpusim.simulation import simulate
+
+    return Result.from_run(scenario, simulate(scenario, record=record, progress=progress))
