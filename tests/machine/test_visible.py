@@ -1,0 +1,68 @@
+"""Environment variables, by the rules of the runtime that reads them."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from gpusim.hardware.gpu_spec import XnackSupport
+from gpusim.machine.visible import visible_devices, xnack_enabled
+from tests.programs import launch, process, run_inside, scenario
+
+PER_PROCESS, BOOT, NEVER = XnackSupport.PER_PROCESS, XnackSupport.BOOT, XnackSupport.NEVER
+
+
+def seen(env, count=4):
+    devices = [SimpleNamespace(number=number) for number in range(count)]
+    return [device.number for device in visible_devices(devices, env)]
+
+
+@pytest.mark.parametrize(
+    ("env", "expected"),
+    [
+        ({}, [0, 1, 2, 3]),
+        ({"HIP_VISIBLE_DEVICES": "2"}, [2]),
+        ({"HIP_VISIBLE_DEVICES": "3,1"}, [3, 1]),
+        ({"ROCR_VISIBLE_DEVICES": "1,2,3"}, [1, 2, 3]),
+        ({"ROCR_VISIBLE_DEVICES": "1,2,3", "HIP_VISIBLE_DEVICES": "0,2"}, [1, 3]),  # of those that are left
+        ({"HIP_VISIBLE_DEVICES": ""}, []),
+        ({"HIP_VISIBLE_DEVICES": "-1"}, []),
+        ({"HIP_VISIBLE_DEVICES": "0,9,1"}, [0]),  # it ends at the first bad entry
+        ({"HIP_VISIBLE_DEVICES": "0, 1"}, [0, 1]),
+        ({"HIP_VISIBLE_DEVICES": "1,1,0"}, [1]),
+    ],
+)
+def test_which_gpus_a_process_sees(env, expected):
+    assert seen(env) == expected
+
+
+@pytest.mark.parametrize(
+    ("value", "support", "expected"),
+    [
+        ("1", [PER_PROCESS], True),
+        ("0", [PER_PROCESS], False),
+        (None, [PER_PROCESS], False),
+        ("yes", [PER_PROCESS], False),
+        ("1", [BOOT], False),
+        ("1", [PER_PROCESS, NEVER], False),  # one GPU that cannot decides for all
+        ("1", [PER_PROCESS, PER_PROCESS], True),
+        ("1", [], False),
+    ],
+)
+def test_when_xnack_is_on(value, support, expected):
+    env = {} if value is None else {"HSA_XNACK": value}
+    assert xnack_enabled(env, support) is expected
+
+
+def test_gpu0_is_the_first_that_the_process_sees():
+    program = process([launch(writes="x")], buffers={"x": "2MiB malloc"}, env={"HIP_VISIBLE_DEVICES": "1"})
+    ran = run_inside(scenario(processes=[program], gpus=2))
+    assert [counts.gpu for counts in ran.data.faults] == ["gpu[1]"]
+
+
+def test_a_program_without_gpus_can_still_use_the_cpu():
+    program = process(
+        [{"host_touch": {"buffer": "x", "access": "write"}}],
+        buffers={"x": "2MiB malloc"},
+        env={"HIP_VISIBLE_DEVICES": ""},
+    )
+    assert run_inside(scenario(processes=[program])).outcome == "completed"

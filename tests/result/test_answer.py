@@ -1,0 +1,74 @@
+"""The answer in one sentence."""
+
+from gpusim.result import Result
+from gpusim.result.summary import build
+from gpusim.rundata import ProcessData
+from tests import synthetic
+
+
+def answer(scenario, data):
+    return build(scenario, data)["answer"]
+
+
+def test_a_kernel_is_answered_with_time_bytes_and_rate(scenario):
+    found = answer(scenario, synthetic.first_touch())
+    assert found["text"].startswith("`scale` takes 1.2")
+    assert "for 8 GiB" in found["text"]
+    assert "the whole program takes 2.3" in found["text"]
+    assert found["metric"] == "steps.scale.duration_ns"
+    assert found["unit"] == "ns"
+
+
+def test_the_metric_of_an_answer_gives_its_value(scenario):
+    for make in (synthetic.first_touch, synthetic.blur, lambda: synthetic.blur(ranks=1), synthetic.resident):
+        result = Result.from_run(scenario, make())
+        assert result.metric(result.summary["answer"]["metric"]) == result.summary["answer"]["value"]
+
+
+def test_a_slow_first_pass_is_told_apart(scenario):
+    text = answer(scenario, synthetic.blur(ranks=1))["text"]
+    assert "The first `blur` takes 128 ms" in text
+    assert "the 99 after it 12.7 ms" in text
+
+
+def test_ranks_are_counted(scenario):
+    assert "on each of 4 ranks" in answer(scenario, synthetic.blur())["text"]
+    assert "on each of 4 ranks" in answer(scenario, synthetic.blur(repeats=1))["text"]
+
+
+def test_even_passes_are_averaged(scenario):
+    data = synthetic.blur(ranks=1, repeats=10)
+    data.steps = data.steps[1:]
+    assert "on average of 9 passes" in answer(scenario, data)["text"]
+
+
+def test_what_is_expected_decides_what_is_answered(scenario):
+    row = {
+        "metric": "steps.fill.duration_ns",
+        "value": "1s",
+        "tolerance": "20%",
+        "source": "-",
+        "kind": "input",
+    }
+    asked = scenario.with_(expect=[row])
+    assert answer(asked, synthetic.first_touch())["metric"] == "steps.fill.duration_ns"
+
+
+def test_a_program_that_died_is_answered_with_its_error(scenario):
+    found = answer(scenario, synthetic.died())
+    assert found["text"].startswith("app dies of vm_fault after 11.7 ms: page fault")
+    assert (found["metric"], found["value"], found["unit"]) == ("outcome", "vm_fault", None)
+
+
+def test_a_limit_and_a_livelock_are_said_in_words(scenario):
+    data = synthetic.died()
+    for outcome, words in (("limit", "limit of simulated time"), ("livelock", "makes no progress")):
+        data.outcome = outcome
+        data.processes = [ProcessData("app", outcome, None, data.makespan_ps)]
+        assert words in answer(scenario, data)["text"]
+
+
+def test_a_program_without_steps_still_has_an_answer(scenario):
+    data = synthetic.resident()
+    data.steps = []
+    assert answer(scenario, data)["metric"] == "makespan_ns"

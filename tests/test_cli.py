@@ -1,0 +1,476 @@
+"""The command line: what scripts rely on."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import jsonschema
+import pandas as pd
+import pytest
+
+from gpusim.cli import main
+from gpusim.result.schema import TABLES, summary_schema
+
+SMALL = """
+version: 1
+name: small
+question: Is it better to prefetch?
+system: {node: mi210-pcie4, gpus: 1}
+parameters: {prefetch: false, size: 4MiB}
+kernels:
+  scale: {pattern: stream}
+processes:
+  - name: app
+    env: {HSA_XNACK: "1"}
+    buffers:
+      x: {size: "${size}", allocator: hipMallocManaged}
+    threads:
+      main:
+        - {name: fill, host_touch: {buffer: x, access: write}}
+        - {name: move, prefetch: {buffer: x, to: gpu0, wait: true}, when: "${prefetch}"}
+        - {name: scale, launch: {kernel: scale, reads: [x], writes: [x], wait: true}}
+seed: 3
+"""
+DYING = SMALL.replace('HSA_XNACK: "1"', 'HSA_XNACK: "0"').replace("hipMallocManaged", "malloc")
+ROW = '{metric: METRIC, value: VALUE, tolerance: 5%, source: "a test", kind: predicted}'
+
+
+@pytest.fixture(autouse=True)
+def place(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("GPUSIM_DEBUG", raising=False)
+    Path("small.yaml").write_text(SMALL)
+    return tmp_path
+
+
+@pytest.fixture
+def call(capsys):
+    """Run a command here: exit code, stdout, stderr."""
+
+    def run(*args):
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as end:
+            main([str(arg) for arg in args])
+        out, err = capsys.readouterr()
+        assert "Traceback" not in err
+        return end.value.code, out, err
+
+    return run
+
+
+def shell(*args, **more):
+    """Run a command in a process of its own."""
+    command = [sys.executable, "-m", "gpusim", *map(str, args)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, **more)
+
+
+# run
+
+
+def test_run_answers_and_writes_the_result_where_the_contract_says(call):
+    code, out, err = call("run", "small.yaml")
+    assert (code, err) == (0, "")
+    assert "Is it better to prefetch?" in out
+    (directory,) = Path("results/small").iterdir()
+    assert str(directory) in out
+    names = {path.name for path in directory.iterdir()}
+    assert {"summary.json", "scenario.yaml", "breakdown.png"} <= names
+    assert {f"{table}.parquet" for table in ("faults", "migrations", "io", "links")} <= names
+
+
+def test_the_same_scenario_has_the_same_place_another_seed_another(call):
+    for args in ((), (), ("--seed", 4), ("--set", "parameters.size=6MiB")):
+        assert call("run", "small.yaml", "--quiet", *args)[0] == 0
+    assert len(list(Path("results/small").iterdir())) == 3
+
+
+def test_run_json_prints_the_summary_and_nothing_else(call):
+    code, out, err = call("run", "small.yaml", "--json", "--out", "here")
+    assert (code, err) == (0, "")
+    summary = json.loads(out)
+    jsonschema.validate(summary, summary_schema())
+    assert out == Path("here/summary.json").read_text()
+
+
+def test_run_quiet_prints_the_answer(call):
+    code, out, _ = call("run", "small.yaml", "--quiet")
+    assert code == 0
+    assert len(out.splitlines()) == 1
+    assert "`scale` takes" in out
+
+
+def test_set_and_seed_reach_the_simulation(call):
+    _, out, _ = call("run", "small.yaml", "--json", "--set", "parameters.prefetch=true", "--seed", 11)
+    summary = json.loads(out)
+    assert summary["seed"] == 11
+    assert [step["name"] for step in summary["steps"]] == ["fill", "move", "scale"]
+
+
+def test_recording_decides_what_is_written(call):
+    call("run", "small.yaml", "--record", "spans", "--out", "spans")
+    call("run", "small.yaml", "--record", "off", "--out", "off")
+    assert Path("spans/spans.parquet").exists()
+    assert not list(Path("off").glob("*.png"))
+    assert json.loads(Path("off/summary.json").read_text())["attribution"] is None
+
+
+def test_a_run_repeats_to_the_byte_but_for_the_engine(call):
+    for name in ("one", "two"):
+        call("run", "small.yaml", "--quiet", "--out", name)
+    one, two = (json.loads(Path(name, "summary.json").read_text()) for name in ("one", "two"))
+    one.pop("engine"), two.pop("engine")
+    assert one == two
+    for name in ("latency.png", "scenario.yaml"):
+        assert Path("one", name).read_bytes() == Path("two", name).read_bytes()
+    for table in ("faults", "links", "migrations"):
+        first, second = (pd.read_parquet(f"{name}/{table}.parquet") for name in ("one", "two"))
+        pd.testing.assert_frame_equal(first, second)
+
+
+def test_a_program_that_dies_is_reported_written_and_3(call):
+    Path("dying.yaml").write_text(DYING)
+    code, out, err = call("run", "dying.yaml", "--out", "dead")
+    assert (code, err) == (3, "")
+    assert "vm_fault" in out
+    assert json.loads(Path("dead/summary.json").read_text())["outcome"] == "vm_fault"
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ("run", "small.yaml", "--trace"),
+        ("run", "small.yaml", "--uncertainty", "3"),
+        ("sweep", "small.yaml", "--scheduler", "tcp://x"),
+        ("compare", "a", "b"),
+        ("calibrate", "data", "--profile", "mi210"),
+        ("report", "results/x"),
+        ("import", "trace.json", "--anything"),
+    ],
+)
+def test_what_comes_later_says_so(call, args):
+    code, out, err = call(*args)
+    assert (code, out) == (2, "")
+    assert "not supported yet" in err
+
+
+# bad input
+
+BAD = {
+    "missing": ("nothing.yaml", None, "no such file"),
+    "directory": (".", None, "directory"),
+    "binary": ("bad.yaml", b"\x00\xff\x80ELF", "bad.yaml"),
+    "empty": ("bad.yaml", b"", "bad.yaml"),
+    "bad YAML": ("bad.yaml", b"a: [1, 2", "bad.yaml:"),
+    "not a mapping": ("bad.yaml", b"- 1\n- 2\n", "bad.yaml"),
+    "duplicate key": ("bad.yaml", SMALL.encode() + b"seed: 4\n", "seed"),
+    "unknown key": ("bad.yaml", SMALL.encode() + b"sed: 4\n", "seed"),
+    "wrong unit": ("bad.yaml", SMALL.replace("4MiB", "4Mb").encode(), "bits"),
+    "ambiguous unit": ("bad.yaml", SMALL.replace("4MiB", "4M").encode(), "ambiguous"),
+    "bare number": ("bad.yaml", SMALL.replace('"${size}"', "4096").encode(), "unit"),
+    "negative": ("bad.yaml", SMALL.replace("4MiB", "-4MiB").encode(), "negative"),
+    "zero": ("bad.yaml", SMALL.replace("4MiB", "0MiB").encode(), "above 0"),
+    "NaN": ("bad.yaml", SMALL.replace('"${size}"', ".nan").encode(), "size"),
+    "overflow": ("bad.yaml", SMALL.replace("4MiB", "1e30GiB").encode(), "too large"),
+    "unknown node": ("bad.yaml", SMALL.replace("mi210-pcie4", "mi210-pcie5").encode(), "mi210-pcie4"),
+    "unknown buffer": ("bad.yaml", SMALL.replace("reads: [x]", "reads: [y]").encode(), "y"),
+    "unknown step": ("bad.yaml", SMALL.replace("host_touch", "host_tuch").encode(), "host_touch"),
+    "unknown pattern": ("bad.yaml", SMALL.replace("stream", "steam").encode(), "stream"),
+}
+
+
+@pytest.mark.parametrize(("file", "content", "words"), BAD.values(), ids=BAD)
+@pytest.mark.parametrize("command", ["run", "check", "explain", "sweep", "validate"])
+def test_bad_input_is_2_with_a_message_and_no_result(call, command, file, content, words):
+    if content is not None:
+        Path(file).write_bytes(content)
+    if (command, file) == ("explain", "."):
+        words = "summary.json"
+    code, out, err = call(command, file)
+    assert code == 2
+    assert out == ""
+    assert words in err
+    assert not Path("results").exists()
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        (("--set", "parameters.prefetsch=true"), "prefetch"),
+        (("--set", "no.such.path=1"), "no"),
+        (("--set", "novalue"), "path=value"),
+        (("--set", "parameters.size=4M"), "ambiguous"),
+        (("--seed", "-1"), "seed"),
+        (("--seed", "x"), "--seed"),
+        (("--record", "all"), "--record"),
+        (("--out", "small.yaml"), "is a file"),
+        (("--out", "/proc/gpusim"), "cannot be written"),
+        (("--out", "."), "current directory"),
+        (("--nonsense",), "--nonsense"),
+    ],
+)
+def test_bad_options_are_2(call, args, words):
+    code, out, err = call("run", "small.yaml", *args)
+    assert (code, out) == (2, "")
+    assert words in err
+
+
+def test_an_unknown_command_names_the_nearest(call):
+    code, _, err = call("rnu", "small.yaml")
+    assert code == 2
+    assert "'run'" in err
+
+
+def test_a_bug_of_ours_is_1_and_writes_nothing(call, monkeypatch):
+    monkeypatch.setattr("gpusim.public.simulated", lambda *_, **__: 1 / 0)
+    code, _, err = call("run", "small.yaml", "--out", "here")
+    assert code == 1
+    assert "a bug of ours" in err
+    assert not Path("here").exists()
+
+
+# check, explain, plot
+
+
+def test_check_takes_its_turn_with_every_file(call):
+    Path("bad.yaml").write_text("version: 2")
+    code, out, err = call("check", "small.yaml", "bad.yaml")
+    assert code == 2
+    assert out == "small.yaml: ok (small)\n"
+    assert "bad.yaml:1" in err
+    assert call("check", "small.yaml")[0] == 0
+
+
+def test_check_json(call):
+    code, out, _ = call("check", "small.yaml", "nothing.yaml", "--json")
+    assert code == 2
+    assert json.loads(out) == [{"file": "small.yaml", "ok": True}, {"file": "nothing.yaml", "ok": False}]
+
+
+def test_explain_a_scenario_or_its_result_alike(call):
+    call("run", "small.yaml", "--out", "here")
+    code, of_file, _ = call("explain", "small.yaml")
+    assert code == 0
+    code, of_directory, _ = call("explain", "here")
+    assert code == 0
+    assert "The life of a fault" in of_file
+    assert of_file == of_directory
+
+
+def test_explain_verify_passes_on_a_real_run_and_is_json(call):
+    code, out, _ = call("explain", "small.yaml", "--verify", "--json")
+    checks = json.loads(out)["checks"]
+    assert len(checks) >= 10
+    assert [check for check in checks if not check["ok"]] == []
+    assert code == 0
+
+
+def test_explain_verify_finds_a_result_that_was_tampered_with(call):
+    call("run", "small.yaml", "--out", "here")
+    summary = json.loads(Path("here/summary.json").read_text())
+    summary["faults"]["raised"] += 1
+    Path("here/summary.json").write_text(json.dumps(summary))
+    code, out, _ = call("explain", "here", "--verify")
+    assert code == 1
+    assert "BROKEN" in out
+
+
+def test_plot_draws_what_is_asked_for(call):
+    call("run", "small.yaml", "--out", "here")
+    for picture in Path("here").glob("*.png"):
+        picture.unlink()
+    code, out, _ = call("plot", "here", "latency")
+    assert (code, out) == (0, "here/latency.png\n")
+    assert [path.name for path in Path("here").glob("*.png")] == ["latency.png"]
+    call("plot", "here")
+    assert len(list(Path("here").glob("*.png"))) == 4
+
+
+def test_plot_refuses_what_is_no_result_or_no_picture(call):
+    assert call("plot", "nowhere")[0] == 2
+    assert call("plot", "nowhere", "pie")[0] == 2
+
+
+# validate, sweep
+
+
+def with_row(name, metric, value, text=SMALL):
+    Path(name).write_text(
+        text + "expect:\n  - " + ROW.replace("METRIC", metric).replace("VALUE", value) + "\n"
+    )
+    return name
+
+
+def test_validate_is_4_when_a_row_is_out_and_2_beats_it(call):
+    good = with_row("good.yaml", "faults.serviced", "2")
+    bad = with_row("off.yaml", "steps.fill.duration_ns", "9s")
+    assert call("validate", good)[0] == 0
+    code, out, _ = call("validate", good, bad)
+    assert code == 4
+    assert "1 of 2 rows within tolerance" in out
+    assert call("validate", bad, "small.yaml")[0] == 2  # without rows
+
+
+def test_validate_json_rows_are_the_contract(call):
+    code, out, _ = call("validate", with_row("good.yaml", "steps.fill.duration_ns", "9s"), "--json")
+    assert code == 4
+    (row,) = json.loads(out)
+    assert list(row) == [
+        "scenario", "source", "metric", "unit", "measured", "simulated", "error", "tolerance", "kind", "ok",
+    ]  # fmt: skip
+    assert (row["measured"], row["unit"], row["ok"]) == (9e9, "ns", False)
+
+
+def test_a_program_that_dies_in_validate_is_3(call):
+    assert call("validate", with_row("dying.yaml", "seed", "3", DYING))[0] == 3
+
+
+def test_sweep_writes_points_and_prints_them(call):
+    over = ("--over", "parameters.prefetch=false,true", "--replications", 2, "--workers", 1)
+    code, out, _ = call("sweep", "small.yaml", *over, "--out", "swept")
+    assert code == 0
+    assert "4 runs in swept/points.parquet" in out
+    found = pd.read_parquet("swept/points.parquet")
+    assert found["parameters.prefetch"].tolist() == [False, False, True, True]
+
+
+def test_sweep_is_0_when_a_point_died_and_json_has_every_row(call):
+    over = ("--over", "processes.app.env.HSA_XNACK=0,1", "--set", "processes.app.buffers.x.allocator=malloc")
+    code, out, _ = call("sweep", "small.yaml", *over, "--workers", 1, "--json")
+    assert code == 0
+    data = json.loads(out)
+    assert [row["outcome"] for row in data["points"]] == ["vm_fault", "completed"]
+    assert Path(data["directory"]).parent == Path("results/small")
+
+
+def test_sweep_refuses_a_wrong_grid(call):
+    for args in (
+        (),
+        ("--over", "parameters.nothing=1"),
+        ("--over", "parameters.size="),
+        ("--replications", "0"),
+    ):
+        assert call("sweep", "small.yaml", *args)[0] == 2
+    assert not Path("results").exists()
+
+
+# profiles, schema, init
+
+
+def test_profiles_lists_and_shows_every_number_with_its_grade(call):
+    code, out, _ = call("profiles")
+    assert code == 0
+    assert "mi210-pcie4" in out
+    code, out, _ = call("profiles", "mi210-pcie4")
+    assert code == 0
+    assert "gpu[0].pcie.h2d" in out
+    code, out, _ = call("profiles", "mi210")
+    assert "datasheet" in out
+    assert call("profiles", "mi210", "--yaml")[1].startswith("profile_version")
+    assert call("profiles", "mi211")[0] == 2
+
+
+def test_schemas_are_json_schemas(call):
+    _, out, _ = call("schema")
+    jsonschema.Draft202012Validator.check_schema(json.loads(out))
+    _, out, _ = call("schema", "results")
+    results = json.loads(out)
+    jsonschema.Draft202012Validator.check_schema(results["summary"])
+    assert set(results["tables"]) == set(TABLES)
+    assert all(column["description"] for table in results["tables"].values() for column in table)
+
+
+def test_init_writes_a_scenario_that_runs_and_never_replaces_one(call):
+    assert call("init")[0] == 0
+    assert call("check", "scenario.yaml")[0] == 0
+    code, _, err = call("init")
+    assert code == 2
+    assert "already" in err
+    assert call("init", "--force")[0] == 0
+    assert call("init", "-")[1] == Path("scenario.yaml").read_text()
+    assert call("init", "no/such/place.yaml")[0] == 2
+
+
+def test_help_and_version(call):
+    code, out, _ = call("--help")
+    assert code == 0
+    for command in (
+        "run",
+        "check",
+        "explain",
+        "compare",
+        "sweep",
+        "validate",
+        "calibrate",
+        "plot",
+        "report",
+        "import",
+    ):
+        assert f"\n  {command} " in out
+    assert call("run", "-h")[0] == 0
+    assert call("--version")[1].startswith("gpusim ")
+
+
+# processes of their own
+
+
+def test_ctrl_c_is_130_and_leaves_nothing_half_written(place):
+    Path("long.yaml").write_text(SMALL.replace("4MiB", "24GiB"))
+    command = [sys.executable, "-m", "gpusim", "run", "long.yaml", "--out", "here", "--quiet"]
+    running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    time.sleep(3)
+    assert running.poll() is None, "the run was too short to interrupt"
+    running.send_signal(signal.SIGINT)
+    out, err = running.communicate(timeout=30)
+    assert running.returncode == 130
+    assert "Traceback" not in err
+    assert out == ""
+    assert sorted(path.name for path in place.iterdir()) == ["long.yaml", "small.yaml"]
+
+
+def test_a_sweep_that_is_interrupted_takes_its_workers_along(place):
+    command = [sys.executable, "-m", "gpusim", "sweep", "small.yaml", "--workers", "2", "--out", "here"]
+    command += ["--over", "parameters.size=20GiB,21GiB,22GiB", "--quiet"]
+    running = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+    time.sleep(5)
+    assert running.poll() is None, "the sweep was too short to interrupt"
+    os.killpg(running.pid, signal.SIGINT)  # as a terminal does: to the workers as well
+    _, err = running.communicate(timeout=30)
+    assert running.returncode == 130
+    assert "Traceback" not in err
+    assert [path.name for path in place.iterdir()] == ["small.yaml"]
+    deadline = time.monotonic() + 20
+    while _lives(running.pid):
+        assert time.monotonic() < deadline, "a worker outlived its parent"
+        time.sleep(0.1)
+
+
+def _lives(group):
+    try:
+        os.killpg(group, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def test_a_reader_that_goes_away_is_no_error():
+    script = f"{sys.executable} -m gpusim schema | head -1; echo ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=False)
+    assert done.stdout.splitlines()[-1] == "0"
+    assert done.stderr == ""
+
+
+def test_a_terminal_without_unicode_is_no_error():
+    done = shell("run", "small.yaml", env=os.environ | {"PYTHONIOENCODING": "ascii", "LC_ALL": "C"})
+    assert done.returncode == 0, done.stderr
+
+
+def test_python_dash_m_and_import_give_the_same():
+    code = 'import gpusim as gs; print(gs.run("small.yaml").summary["answer"]["text"])'
+    text = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert shell("run", "small.yaml", "--quiet").stdout == text
