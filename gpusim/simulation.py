@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import resource
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from time import perf_counter
 from typing import Any
 
@@ -40,10 +42,24 @@ def simulate(
             progress(shown)
 
     machine.start()
-    limited = env.run_to(scenario.limits.simulated_time, tick if progress is not None else None)
+    with _rare_collections():
+        limited = env.run_to(scenario.limits.simulated_time, tick if progress is not None else None)
     data = harvest(machine, limited=limited)
     data.engine |= _engine(machine, perf_counter() - begun)
     return data
+
+
+@contextmanager
+def _rare_collections() -> Iterator[None]:
+    """Let Python look for garbage cycles rarely: a run makes few, and each search walks all wavefronts in flight."""
+    before = gc.get_threshold()
+    gc.freeze()
+    gc.set_threshold(100_000, 20, 20)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
+        gc.unfreeze()
 
 
 def _engine(machine: Machine, wall_s: float) -> dict[str, Any]:

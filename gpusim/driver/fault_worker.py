@@ -60,6 +60,8 @@ class FaultWorker:
         """An access was sent for the first time."""
         if self._arrive(fault) and not self._busy:
             self._arm()
+        elif self._recorder.spans:
+            fault.behind = self.chain.row
 
     def fatal_fault(self, region: Region, page: int, write: bool) -> None:
         """XNACK is off: the access kills its process."""
@@ -130,7 +132,7 @@ class FaultWorker:
             chain.spend(Kind.FAULT_DELIVERY, now)
         elif window_ps > chain.time_ps:  # `window_ps` has passed by now
             chain.spend(Kind.RECENT_SKIP, now)
-        elif now > fault.sent_ps + self._gpu.spec.retry.delivery:
+        elif now > fault.sent_ps + self._gpu.delivery_ps:
             chain.spend(Kind.DUPLICATES, now)
         else:
             chain.spend(Kind.DUPLICATES, min(self._free_ps, now))
@@ -141,7 +143,7 @@ class FaultWorker:
         now = env.now
         chain = self.chain
         if now > asked_ps and process.lock_path is not None:
-            chain.follow(process.lock_path, now)
+            chain.released(Kind.LOCK_WAIT, process.lock_path, now)
         found = granule.open()
         if process.dead or found is None:
             process.lock_path = chain.snapshot()
@@ -235,7 +237,7 @@ class FaultWorker:
         window, started, granted = times
         mapped = self._env.now
         replayed = first_send_after(mapped, fault.tick_ps, self._period)
-        delivered = min(fault.sent_ps + self._gpu.spec.retry.delivery, started)
+        delivered = min(fault.sent_ps + self._gpu.delivery_ps, started)
         skip = max(0, min(window, started) - delivered)
         after = self.chain.sums
         pieces = {kind: after[kind] - before[kind] for kind in PIECES}

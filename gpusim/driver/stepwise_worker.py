@@ -23,7 +23,7 @@ from gpusim.kinds import Kind
 class Vector:
     """An interrupt vector: a copy of the fault, which outlives its wavefront's wait."""
 
-    __slots__ = ("page", "process", "region", "sent_ps", "snapshot", "tick_ps", "write")
+    __slots__ = ("behind", "page", "process", "region", "sent_ps", "snapshot", "tick_ps", "write")
 
     def __init__(self, fault: Fault, process: KfdProcess) -> None:
         self.region = fault.region
@@ -32,6 +32,7 @@ class Vector:
         self.sent_ps = fault.sent_ps
         self.tick_ps = fault.tick_ps
         self.snapshot = fault.path()
+        self.behind = fault.behind
         self.process = process
 
     def path(self) -> Snapshot:
@@ -79,7 +80,7 @@ class StepwiseWorker(FaultWorker):
         now = self._env.now
         if len(self._in_cam) < self._gpu.spec.retry.cam_entries:
             self._in_cam.add(vector)
-            self._env.call_at(now + self._gpu.spec.retry.delivery, lambda: self._arrived(vector))
+            self._env.call_at(now + self._gpu.delivery_ps, lambda: self._arrived(vector))
         else:
             self._env.call_at(first_send_after(now, vector.tick_ps, self._period), lambda: self._send(vector))
 

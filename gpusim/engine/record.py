@@ -135,6 +135,22 @@ class Chain:
         self.row = released[1]
         self.time_ps = at_ps
 
+    def released(self, kind: int, by: Snapshot, at_ps: int) -> None:
+        """This actor waited until `at_ps` for another: the wait is a span of its own, beside the path taken over."""
+        recorder = self._recorder
+        if recorder.spans and at_ps > self.time_ps:
+            recorder.span(
+                self.who,
+                kind,
+                self.time_ps,
+                at_ps,
+                alone_ps=0,
+                cause=self.row,
+                queued_behind=by[1],
+                released_by=by[1],
+            )
+        self.follow(by, at_ps)
+
     def snapshot(self) -> Snapshot:
         """The path up to now, for those whom this actor releases."""
         return self.sums.copy(), self.row

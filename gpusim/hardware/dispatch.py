@@ -26,7 +26,7 @@ class Dispatch:
     """A kernel in flight. `done` is told its critical path when the last wavefront has ended.
 
     `slots` is the most wavefronts it may have in flight; the caps are what one of them moves in bytes per second, from
-    local memory and across the CPU link.
+    local memory and across the CPU link. Of its local bytes HBM moves `hbm_share`, a cache the rest.
     """
 
     def __init__(
@@ -39,6 +39,7 @@ class Dispatch:
         slots: int,
         cap_bytes_per_s: float,
         link_cap_bytes_per_s: float,
+        hbm_share: float,
         grouped: bool,
         done: Callable[[Snapshot], None],
     ) -> None:
@@ -57,10 +58,10 @@ class Dispatch:
         self.steps_done = 0
         self._grouped = grouped
         self._done = done
-        self.hbm_bytes = max(
-            1, round(sum(operand.read_bytes + operand.write_bytes for operand in stream.operands))
-        )
-        alone_ps = self.hbm_bytes * 1e12 / cap_bytes_per_s + (stream.translation_ps or 0)
+        self.step_bytes = sum(operand.read_bytes + operand.write_bytes for operand in stream.operands)
+        self.hbm_share = hbm_share
+        self.hbm_bytes = max(1, round(self.step_bytes * hbm_share))
+        alone_ps = self.step_bytes * 1e12 / cap_bytes_per_s + (stream.translation_ps or 0)
         self.alone_ps = int(alone_ps * 1.01) + 2  # a step that takes longer shared the memory
         self.job_class: MemoryClass = gpu.hbm.job_class(self.hbm_bytes * 1e12 / alone_ps)
         self._link_cap = link_cap_bytes_per_s
@@ -235,7 +236,7 @@ class Dispatch:
 
     def link_cap(self, size: float) -> float:
         """Bytes a second of one wavefront for a transfer of `size` of a step's bytes."""
-        return self._link_cap * size / self.hbm_bytes
+        return self._link_cap * size / self.step_bytes
 
     def cross_link(self, index: int, resume: Callable[[], None]) -> None:
         """One step of which part lies in host memory: all its transfers at once, on when the last has ended."""
@@ -265,7 +266,7 @@ class Dispatch:
                 )
         if local:
             parts[0] += 1
-            self.job_class.enter(round(local), ended)
+            self.job_class.enter(max(1, round(local * self.hbm_share)), ended)
 
     def stretch_parts(self, first: int) -> tuple[float, float, float]:
         """Bytes of one step from step `first` on: local memory, link reads, link writes."""
@@ -276,7 +277,7 @@ class Dispatch:
                 writes += operand.write_bytes
             else:
                 local += operand.read_bytes + operand.write_bytes
-        return local, reads, writes
+        return local * self.hbm_share, reads, writes
 
     def _regions(self) -> Sequence[Region]:
         return list({id(operand.region): operand.region for operand in self.stream.operands}.values())

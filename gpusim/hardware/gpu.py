@@ -30,6 +30,7 @@ class Gpu:
         network: Network,
         link: str,
         link_latency_ps: int,
+        interrupt_ps: int,
         listener: InterruptListener,
         random: np.random.Generator,
     ) -> None:
@@ -40,6 +41,8 @@ class Gpu:
         self.recorder = recorder
         self.network = network
         self.link_latency_ps = link_latency_ps
+        #: from a miss to the start of the fault worker behind an empty ring
+        self.delivery_ps = spec.retry.delivery + interrupt_ps
         self.hbm = Memory(env, f"{self.name}.hbm", capacity_bytes_per_s=spec.hbm.bandwidth)
         self.translation = Translation(
             spec.utcl1, spec.utcl2, compute_units=spec.compute.compute_units, xcds=spec.compute.xcds

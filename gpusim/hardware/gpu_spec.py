@@ -6,7 +6,7 @@ from enum import StrEnum
 
 from pydantic import Field
 
-from gpusim.spec import Duration, Fraction, Frequency, Rate, Size, Spec
+from gpusim.spec import Duration, Fraction, Rate, Size, Spec
 
 
 class XnackSupport(StrEnum):
@@ -29,7 +29,6 @@ class ComputeSpec(Spec):
         default=8, gt=0, description="vector registers are handed out in multiples of this"
     )
     lanes: int = Field(default=64, gt=0, description="lanes of a wavefront")
-    clock: Frequency = Field(gt=0, description="shader clock")
     fp64: float = Field(gt=0, description="FP64 vector operations per second")
     bytes_in_flight: Size = Field(gt=0, description="bytes one wavefront keeps outstanding")
     xnack_slowdown: float = Field(
@@ -80,7 +79,9 @@ class RetrySpec(Spec):
 
     period: Duration = Field(gt=0, description="time between two sends of a waiting access")
     cam_entries: int = Field(gt=0, description="addresses that the retry CAM can hold")
-    delivery: Duration = Field(description="from the miss to the start of the fault worker, empty ring")
+    delivery: Duration = Field(
+        description="from the miss to the interrupt, and from its handler to the start of the fault worker"
+    )
 
 
 class SdmaSpec(Spec):

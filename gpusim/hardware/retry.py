@@ -47,6 +47,7 @@ class Fault(Protocol):
     write: bool
     sent_ps: int
     tick_ps: int
+    behind: int  # the span that the worker was at when it was sent
 
     def path(self) -> Snapshot:
         """The critical path that led to it."""

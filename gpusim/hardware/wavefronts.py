@@ -31,10 +31,12 @@ class Wave:
         "_spent",
         "base",
         "base_ps",
+        "behind",
         "dispatch",
         "lean",
         "page",
         "region",
+        "row",
         "sent_ps",
         "tick_ps",
         "unit",
@@ -50,6 +52,8 @@ class Wave:
         self.dispatch = dispatch
         self.unit = unit
         self.base = base
+        self.row = base[1]
+        self.behind = NO_ROW
         self.base_ps = base_ps
         self._spent = [0, 0, 0, 0, 0]  # re-send, translation, compute, HBM, link
         self.sent_ps = 0
@@ -91,34 +95,33 @@ class Wave:
         return sends_until(now_ps, self.tick_ps, self._period)
 
     def path(self) -> Snapshot:
-        """The wave's critical path up to now."""
+        """The wave's critical path up to the end of what it has done."""
         sums = self.base[0].copy()
-        spent = self._spent
-        sums[Kind.RESEND] += spent[0]
-        sums[Kind.TRANSLATION] += spent[1]
-        sums[Kind.COMPUTE] += spent[2]
-        sums[Kind.HBM] += spent[3]
-        sums[Kind.ZERO_COPY_LINK] += spent[4]
-        row = self.base[1]
+        for kind, length in zip(_SPENT_KINDS, self._spent, strict=True):
+            sums[kind] += length
+        return sums, self.row
+
+    def _waited(self, now_ps: int) -> None:
+        """Record the wait for a page, and the re-send that ended it."""
         recorder = self.dispatch.gpu.recorder
-        if recorder.spans:
-            start = self.base_ps
-            for kind, length in zip(_SPENT_KINDS, spent, strict=True):
-                if length:
-                    row = recorder.span(
-                        self.who,
-                        kind,
-                        start,
-                        start + length,
-                        cause=row,
-                        queued_behind=NO_ROW,
-                        released_by=row,
-                    )
-                    start += length
-            self.base = (sums, row)
-            self.base_ps = start
-            self._spent = [0, 0, 0, 0, 0]
-        return sums, row
+        served = self.base[1]
+        wait = recorder.span(
+            self.who,
+            Kind.FAULT_QUEUE,
+            self.sent_ps,
+            self.base_ps,
+            alone_ps=0,
+            cause=self.row,
+            queued_behind=self.behind,
+            released_by=served,
+        )
+        self.row = recorder.span(self.who, Kind.RESEND, self.base_ps, now_ps, cause=wait, released_by=served)
+
+    def _moved(self, kind: Kind, start_ps: int, now_ps: int, alone_ps: int) -> None:
+        """Record the memory part of a step."""
+        self.row = self.dispatch.gpu.recorder.span(
+            self.who, kind, start_ps, now_ps, alone_ps=alone_ps, cause=self.row, released_by=self.row
+        )
 
     def _life(self) -> Generator[int | None, None, None]:
         d = self.dispatch
@@ -135,6 +138,7 @@ class Wave:
         looks_up = d.stream.translation_ps is None
         alone = d.alone_ps
         spent = self._spent
+        spans = d.gpu.recorder.spans
         clean = True  # no page of the last step was missing
         while True:
             index = take(self, clean)
@@ -155,6 +159,8 @@ class Wave:
                     yield None
                     if d.dead:
                         return
+                    if spans:
+                        self._waited(env._now)
                     page = valid.find(0, page, last + 1)
                 if valid[first] == HOST:
                     remote = True
@@ -165,6 +171,8 @@ class Wave:
                 if d.dead:
                     return
                 spent[4] += env._now - start
+                if spans:
+                    self._moved(Kind.ZERO_COPY_LINK, start, env._now, env._now - start)
             else:
                 if looks_up:
                     added = d.translate(self.unit, index)
@@ -178,7 +186,14 @@ class Wave:
                 if d.dead:
                     return
                 length = env._now - start
-                spent[2 if length <= alone + added else 3] += length
+                if length <= alone + added:
+                    spent[2] += length
+                    if spans:
+                        self._moved(Kind.COMPUTE, start, env._now, length)
+                else:
+                    spent[3] += length
+                    if spans:
+                        self._moved(Kind.HBM, start, env._now, alone + added)
             d.steps_done += 1
         d.retired(self)
 

@@ -15,6 +15,7 @@ from gpusim.driver.restore import Restore
 from gpusim.driver.stepwise_worker import StepwiseWorker
 from gpusim.driver.svm_range import largest_range_pages
 from gpusim.driver.vram import Vram
+from gpusim.engine.channel import Channel
 from gpusim.engine.environment import Environment
 from gpusim.engine.flows import Network
 from gpusim.engine.record import Recorder
@@ -69,6 +70,7 @@ class Hardware:
                 network=self.network,
                 link=f"{name}.pcie",
                 link_latency_ps=link.latency,
+                interrupt_ps=host_spec.interrupt,
                 listener=worker,
                 random=random_stream(seed, f"{name}.retry"),
             )
@@ -97,7 +99,7 @@ class Hardware:
             queue = FaultQueue(
                 cam=gpu.spec.retry.cam_entries,
                 period_ps=gpu.spec.retry.period,
-                delivery_ps=gpu.spec.retry.delivery,
+                delivery_ps=gpu.delivery_ps,
                 cost_ps=driver.costs.skip,
                 granule_pages=restore.granule_pages,
                 env=env,
@@ -107,6 +109,8 @@ class Hardware:
             )
             worker.connect(gpu, restore, queue)
         svm = driver.svm
+        bandwidth = min(host_spec.bandwidth, host_spec.cores * host_spec.thread_bandwidth)
+        self.host_memory = Channel(env, "host.memory", capacity_bytes_per_s=bandwidth)
         self.node = Node(
             env=env,
             recorder=recorder,
@@ -120,6 +124,7 @@ class Hardware:
                 svm.range_min // PAGE_BYTES,
                 svm.range_max // PAGE_BYTES,
             ),
+            host_memory=self.host_memory.job_class(host_spec.thread_bandwidth),
         )
 
     def _add_link(self, name: str, link: LinkSpec) -> None:

@@ -163,6 +163,7 @@ def _uses(machine: Machine, makespan: int) -> list[ResourceUse]:
         uses.append(_use(gpu.hbm.use, f"{gpu.name}.hbm", "memory", gpu.hbm.capacity * 1e12))
         uses.append(_use(gpu.sdma.use, f"{gpu.name}.sdma", "engine", None))
         uses.append(_use(worker.use, f"{gpu.name}.fault_worker", "worker", None))
+    uses.append(_use(hardware.host_memory.use, "host.memory", "memory", hardware.host_memory.capacity * 1e12))
     uses.extend(
         _use(process.hip.kfd.lock.use, f"{process.name}.svms", "lock", None) for process in machine.processes
     )

@@ -11,6 +11,7 @@ from gpusim.driver.kfd_process import KfdProcess
 from gpusim.driver.migrate import Migration
 from gpusim.driver.svm_range import CPU
 from gpusim.driver.vram import Vram
+from gpusim.engine.channel import JobClass
 from gpusim.engine.environment import Environment
 from gpusim.engine.mutex import Mutex
 from gpusim.engine.record import Chain, Recorder
@@ -63,6 +64,9 @@ class Node:
     driver: DriverSpec
     devices: tuple[Device, ...]
     range_pages: int  # the largest registered range
+    host_memory: (
+        JobClass  # host threads that stream memory, each at its own rate as long as there is bandwidth
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,6 +36,7 @@ class Plan:
     slots: int
     cap_bytes_per_s: float
     link_cap_bytes_per_s: float
+    hbm_share: float  # of the bytes moved: the rest comes from a cache
 
 
 class Program(Protocol):
@@ -152,6 +153,7 @@ def _begin(
                 slots=plan.slots,
                 cap_bytes_per_s=plan.cap_bytes_per_s,
                 link_cap_bytes_per_s=plan.link_cap_bytes_per_s,
+                hbm_share=plan.hbm_share,
                 grouped=program.grouped,
                 done=done,
             )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gpusim.driver.migrate import Migration, Trigger, populate
 from gpusim.driver.svm_range import CPU, SvmRange, pieces
-from gpusim.engine.stages import Do, Stages
+from gpusim.engine.stages import Do, Stages, Transfer
 from gpusim.errors import NotSupportedYet, Problem, SimulatedFailure
 from gpusim.hardware.gpuvm import HOST, LOCAL
 from gpusim.kinds import Kind
@@ -171,7 +171,6 @@ def host_touch(
             ]
         )
     start, end = allocation.pages(first, size)
-    rate = hip.node.host_spec.thread_bandwidth
     while start <= end:
         last = min(end, start - start % _TOUCH_CHUNK_PAGES + _TOUCH_CHUNK_PAGES - 1)
         if allocation.is_svm:
@@ -179,12 +178,12 @@ def host_touch(
             yield from thread.stages(_populate_stages(hip, allocation.vma, start, last))
         length = min(size, (last - start + 1) * PAGE_BYTES)
         size -= length
-        yield from thread.stages(_stream_stages(length, rate))
+        yield from thread.stages(_stream_stages(hip, length))
         start = last + 1
 
 
-def _stream_stages(size: int, rate: float) -> Stages:
-    yield Kind.HOST_MEMORY, round(size * 1e12 / rate)
+def _stream_stages(hip: Hip, size: int) -> Stages:
+    yield Transfer(Kind.HOST_MEMORY, lambda done: hip.node.host_memory.enter(size, done))
 
 
 def _populate_stages(hip: Hip, vma: Vma, first: int, last: int) -> Stages:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from gpusim.engine.record import Chain, Snapshot
 from gpusim.engine.stages import Stages, run_stages
 from gpusim.errors import SimulatedFailure
+from gpusim.kinds import Kind
 from gpusim.runtime.hip import Hip
 from gpusim.runtime.operation import Operation
 
@@ -25,7 +26,7 @@ def staged(hip: Hip, name: str, stages: Callable[[Chain], Stages], *, locked: bo
 
         def run() -> None:
             if env.now > chain.time_ps and kfd.lock_path is not None:
-                chain.follow(kfd.lock_path, env.now)
+                chain.released(Kind.LOCK_WAIT, kfd.lock_path, env.now)
             run_stages(env, chain, stages(chain), ended, failed)
 
         def ended() -> None:

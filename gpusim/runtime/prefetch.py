@@ -57,14 +57,15 @@ def _stages(hip: Hip, chain: Chain, vma: Vma, first: int, last: int, target: int
     yield from _cover(hip, first, last)
     for svm in kfd.ranges.within(first, last):
         start, end = max(first, svm.first), min(last, svm.last)
-        if svm.location not in (CPU, target):
-            yield from node.devices[svm.location].migration.to_ram(
-                kfd, vma, svm, start, end, Trigger.PREFETCH
-            )
+        if svm.location not in (CPU, target):  # its pages lie in one VRAM: to another one all of them leave
+            leaves = (start, end) if target == CPU else (svm.first, svm.last)
+            there = node.devices[svm.location].migration
+            yield from there.to_ram(kfd, vma, svm, *leaves, Trigger.PREFETCH)
         if target != CPU:
             yield from node.devices[target].migration.to_vram(kfd, vma, svm, start, end, Trigger.PREFETCH)
+        if kfd.xnack and target != CPU:
             yield from _map(hip, chain, vma, svm, start, end, target)
-        if not kfd.xnack and svm.mapped:
+        elif not kfd.xnack and svm.mapped:
             yield from node.devices[0].migration.restore_queues(kfd, vma, start, end)
 
 

@@ -45,7 +45,11 @@ class KernelSpec(Spec):
 
     pattern: Pattern = Field(default=Pattern.STREAM, description="how lanes turn indices into addresses")
     mapping: Mapping = Field(default=Mapping.LINEAR, description="which blocks a wavefront gets")
-    bytes_per_lane: Size = Field(default=8, gt=0, description="bytes one lane moves per access")
+    bytes_per_lane: Size = Field(
+        default=8,
+        gt=0,
+        description="bytes one lane moves per access; a wavefront has at most one access per lane outstanding",
+    )
     workgroup: int = Field(default=256, gt=0, le=1024, description="work-items of a workgroup")
     workgroups: int | None = Field(
         default=None, gt=0, description="workgroups launched; default: as many as the GPU holds at once"

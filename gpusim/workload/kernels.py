@@ -42,19 +42,30 @@ class Kernels:
         """Walk the arguments with the kernel's pattern."""
         spec = self._specs[kernel]
         stream = PATTERNS[spec.pattern](spec, arguments, gpu, self._seed + number)
-        slots = self._slots(spec, gpu.spec, stream)
-        cap = self._cap(spec, arguments, gpu, stream, slots)
         compute = gpu.spec.compute
-        across = compute.bytes_in_flight * 1e12 / (gpu.spec.hbm.latency + gpu.link_latency_ps)
+        slots = self._slots(spec, gpu.spec, stream)
+        in_flight = min(compute.bytes_in_flight, compute.lanes * spec.bytes_per_lane) * 1e12
+        across = in_flight / (gpu.spec.hbm.latency + gpu.link_latency_ps)
+        held = _held(gpu.spec, arguments, spec.passes)
+        hbm_share = 1.0 if held is None else 1.0 / spec.passes
         if spec.duration is not None:
             stream.translation_ps = 0  # the given time holds it already
-            across = cap
+            step = sum(operand.read_bytes + operand.write_bytes for operand in stream.operands)
+            cap = across = step * stream.steps * stream.passes * 1e12 / spec.duration / slots
+        else:
+            cap = in_flight / gpu.spec.hbm.latency
+            if held is not None:  # the first pass comes from HBM, the others from the cache
+                again = min(in_flight / held.latency, held.bandwidth / slots)
+                cap = spec.passes / (1.0 / cap + (spec.passes - 1) / again)
+            if spec.flops_per_byte is not None:
+                cap = min(cap, compute.fp64 / spec.flops_per_byte / compute.slots)
         slowdown = compute.xnack_slowdown if xnack else 1.0
         return Plan(
             stream=stream,
             slots=slots,
             cap_bytes_per_s=cap / slowdown,
             link_cap_bytes_per_s=min(cap, across) / slowdown,
+            hbm_share=hbm_share,
         )
 
     @staticmethod
@@ -64,33 +75,12 @@ class Kernels:
             slots = min(slots, spec.workgroups * -(-spec.workgroup // gpu.compute.lanes))
         return min(slots, stream.steps * stream.passes)
 
-    @staticmethod
-    def _cap(
-        spec: KernelSpec, arguments: Sequence[Argument], gpu: Gpu, stream: AccessStream, slots: int
-    ) -> float:
-        """Bytes a second of one wavefront that nobody disturbs."""
-        compute = gpu.spec.compute
-        step = sum(operand.read_bytes + operand.write_bytes for operand in stream.operands)
-        if spec.duration is not None:
-            return step * stream.steps * stream.passes * 1e12 / spec.duration / slots
-        latency = _latency(gpu.spec, arguments, spec.passes)
-        cap = compute.bytes_in_flight * 1e12 / latency
-        if spec.flops_per_byte is not None:
-            cap = min(cap, compute.fp64 / spec.flops_per_byte / compute.slots)
-        return cap
 
-
-def _latency(gpu: GpuSpec, arguments: Sequence[Argument], passes: int) -> int:
-    """Load-to-use latency of the level that holds the kernel's data: a cache only from the second pass on."""
+def _held(gpu: GpuSpec, arguments: Sequence[Argument], passes: int) -> CacheSpec | None:
+    """The cache that serves a kernel from its second pass on: the first level that holds all of its local data."""
+    if passes < 2 or any(argument.region.valid[0] == HOST for argument in arguments):
+        return None
     footprint = sum(argument.size for argument in arguments)
-    if passes > 1 and all(argument.region.valid[0] != HOST for argument in arguments):
-        held = _cache(gpu, footprint)
-        if held is not None:
-            return round(gpu.hbm.latency / passes + held.latency * (1.0 - 1.0 / passes))
-    return gpu.hbm.latency
-
-
-def _cache(gpu: GpuSpec, footprint: int) -> CacheSpec | None:
     for cache in (gpu.l2, gpu.infinity_cache):
         if cache is not None and footprint <= cache.size:
             return cache

@@ -107,7 +107,7 @@ class HostThread:
         event = meeting.come(self.chain)
         if event is not None:
             yield event
-        self.chain.follow(meeting.path, self.env.now)
+        self.chain.released(Kind.SYNC, meeting.path, self.env.now)
 
     def _close(self, step: Step, run: StepRun, before: list[int]) -> None:
         """Report the step, at the end of what it asked for."""
@@ -162,7 +162,7 @@ class HostThread:
         event = self.env.event()
         operation.when_done(lambda: _go(event))
         yield event
-        self.chain.follow(operation.path, self.env.now)
+        self.chain.released(Kind.SYNC, operation.path, self.env.now)
         if operation.completion_ps:
             yield from self.spend(operation.completion_ps, Kind.SYNC)
 
@@ -179,7 +179,7 @@ class HostThread:
         mutex.acquire(self.process.number + 1, lambda: _go(event))
         yield event
         if self.env.now > asked and process.lock_path is not None:
-            self.chain.follow(process.lock_path, self.env.now)
+            self.chain.released(Kind.LOCK_WAIT, process.lock_path, self.env.now)
 
 
 def _go(event: Any) -> None:

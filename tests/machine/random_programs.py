@@ -16,8 +16,9 @@ SIZES = (4 * KIB, 100 * KIB, 1 * MIB, 2 * MIB, 3 * MIB, 4 * MIB + 4 * KIB, 5000 
 
 
 @st.composite
-def kernels(draw: st.DrawFn) -> dict[str, Any]:
-    pattern = draw(st.sampled_from(["stream", "stream", "stencil", "random", "strided"]))
+def kernels(draw: st.DrawFn, streams_only: bool) -> dict[str, Any]:
+    patterns = ["stream"] if streams_only else ["stream", "stream", "stencil", "random", "strided"]
+    pattern = draw(st.sampled_from(patterns))
     kernel: dict[str, Any] = {
         "pattern": pattern,
         "mapping": draw(st.sampled_from(["linear", "blocked", "grid_stride"])),
@@ -41,7 +42,15 @@ def kernels(draw: st.DrawFn) -> dict[str, Any]:
 
 
 @st.composite
-def programs(draw: st.DrawFn, *, xnack: bool = True, gpus: int = 1, frees: bool = True) -> dict[str, Any]:
+def programs(
+    draw: st.DrawFn,
+    *,
+    xnack: bool = True,
+    gpus: int = 1,
+    frees: bool = True,
+    copies_of_svm: bool = True,
+    streams_only: bool = False,
+) -> dict[str, Any]:
     """Arguments for `tests.programs.scenario`: one or two threads of a few steps over one to three buffers."""
     buffers = {
         name: (draw(st.sampled_from(SIZES)), draw(st.sampled_from(ALLOCATORS)))
@@ -49,8 +58,8 @@ def programs(draw: st.DrawFn, *, xnack: bool = True, gpus: int = 1, frees: bool 
     }
     temporary = f"{draw(st.sampled_from(SIZES))}B {draw(st.sampled_from(ALLOCATORS))}"
     count = draw(st.integers(1, 2))
-    specs = {f"k{number}": draw(kernels()) for number in range(count)}
-    made = Maker(buffers, sorted(specs), gpus, frees)
+    specs = {f"k{number}": draw(kernels(streams_only)) for number in range(count)}
+    made = Maker(buffers, sorted(specs), gpus, frees=frees, copies_of_svm=copies_of_svm)
     threads = {
         name: draw(st.lists(made.step(), min_size=1, max_size=6))
         for name in ("one", "two")[: draw(st.integers(1, 2))]
@@ -71,22 +80,31 @@ class Maker:
     """Strategies for the steps of a program over given buffers."""
 
     def __init__(
-        self, buffers: dict[str, tuple[int, str]], kernels: list[str], gpus: int, frees: bool
+        self,
+        buffers: dict[str, tuple[int, str]],
+        kernels: list[str],
+        gpus: int,
+        *,
+        frees: bool,
+        copies_of_svm: bool,
     ) -> None:
         self.buffers = buffers
         self.kernels = kernels
         self.frees = frees
         self.svm = [name for name, (_, allocator) in buffers.items() if allocator in SVM]
+        self.copied = [name for name in buffers if copies_of_svm or name not in self.svm]
         self.touchable = [name for name, (_, allocator) in buffers.items() if allocator != "hipMalloc"]
         self.gpus = [f"gpu{number}" for number in range(gpus)]
         self.streams = st.sampled_from([None, "a", "b"])
 
     def step(self, depth: int = 0) -> st.SearchStrategy[dict[str, Any]]:
-        kinds = [self.launch(), self.launch(), self.memcpy(), self.memset(), st.just({"synchronize": {}})]
+        kinds = [self.launch(), self.launch(), self.memset(), st.just({"synchronize": {}})]
         kinds.append(
             st.builds(lambda time: {"sleep": {"duration": time}}, st.sampled_from(["1us", "100us", "3ms"]))
         )
         kinds.append(self.event())
+        if self.copied:
+            kinds.append(self.memcpy())
         if self.touchable:
             kinds.append(self.touch())
         if self.svm:
@@ -141,7 +159,7 @@ class Maker:
         ]
 
     def memcpy(self) -> st.SearchStrategy[dict[str, Any]]:
-        names = st.sampled_from(sorted(self.buffers))
+        names = st.sampled_from(self.copied)
 
         def build(dst: str, src: str, stream: str | None, is_async: bool) -> Any:
             return on(stream, memcpy={"dst": dst, "src": src, "async": is_async})

@@ -1,0 +1,125 @@
+"""What holds at the end of any run, whatever the program did: conservation, and books that agree."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gpusim.hardware.gpuvm import HOST, LOCAL
+from gpusim.linux.address_space import RAM, VRAM, VmaKind
+from gpusim.machine.build import Machine
+from tests.programs import Ran
+
+
+def check(ran: Ran) -> None:
+    """Everything that can be checked of a run made by `run_inside`."""
+    machine = ran.machine
+    assert machine is not None
+    pages_are_in_one_place(machine)
+    page_tables_tell_where_pages_are(machine)
+    counters_are_counts(ran)
+    for step in ran.data.steps:
+        if step.attribution is not None:
+            assert sum(step.attribution.values()) == step.end_ps - step.start_ps, step.path
+    if ran.outcome == "completed":
+        nobody_waits(machine)
+        assert sum(ran.attribution.values()) == ran.makespan_ps
+    if "spans" in ran.data.tables:
+        spans_are_in_order(ran.data.tables["spans"])
+        if ran.outcome == "completed":
+            spans_walk_back_to_time_zero(ran)
+
+
+def pages_are_in_one_place(machine: Machine) -> None:
+    """Host memory and VRAM hold what the buffers' pages say, and no more than there is."""
+    node = machine.hardware.node
+    in_ram, in_vram = 0, [0] * len(node.devices)
+    for process in machine.processes:
+        if process.dead:
+            continue
+        kfd = process.hip.kfd
+        for vma in kfd.mm:
+            if vma.kind is VmaKind.PINNED:
+                in_ram += vma.pages
+            elif vma.kind is VmaKind.DEVICE:
+                in_vram[process.hip.allocation(vma.name).gpu] += vma.pages
+            else:
+                in_ram += vma.where.count(RAM)
+        ends = -1
+        for svm in kfd.ranges:
+            assert svm.first > ends, "ranges overlap"
+            ends = svm.last
+            vma = kfd.mm.find(svm.first)
+            assert vma is not None, "a range without memory"
+            assert svm.last <= vma.last, "a range beyond its memory"
+            held = [vma.count(svm.first, svm.last, VRAM + gpu) for gpu in range(len(node.devices))]
+            assert sum(held) == svm.vram_pages
+            if svm.bo_on >= 0:
+                in_vram[svm.bo_on] += svm.pages
+                assert held[svm.bo_on] == svm.vram_pages, "pages in the VRAM of two GPUs"
+            else:
+                assert svm.vram_pages == 0, "pages in VRAM without a buffer object"
+    assert node.host.used == in_ram
+    assert node.host.peak <= node.host.pages
+    for device, pages in zip(node.devices, in_vram, strict=True):
+        assert device.vram.used == pages
+        assert device.vram.peak <= device.vram.pages
+
+
+def page_tables_tell_where_pages_are(machine: Machine) -> None:
+    """A valid PTE points to where the page lies."""
+    for process in machine.processes:
+        if process.dead:
+            continue
+        kfd = process.hip.kfd
+        for gpu, vm in kfd.vms.items():
+            for region in vm.regions.values():
+                vma = kfd.mm.find(region.first_page)
+                assert vma is not None, "page tables over memory that is gone"
+                if vma.kind is VmaKind.ANONYMOUS:
+                    for state, place in ((LOCAL, VRAM + gpu), (HOST, RAM)):
+                        stale = sum(
+                            s == state and w != place for s, w in zip(region.valid, vma.where, strict=True)
+                        )
+                        assert stale == 0, f"{stale} stale entries of {region.name} on gpu[{gpu}]"
+
+
+def counters_are_counts(ran: Ran) -> None:
+    for counts in ran.data.faults:
+        assert all(isinstance(count, int) and count >= 0 for count in counts.counts.values()), counts
+    assert ran.faults["serviced"] == len(ran.data.tables["faults"]["page"])
+
+
+def nobody_waits(machine: Machine) -> None:
+    """All waves have ended."""
+    for process in machine.processes:
+        for vm in process.hip.kfd.vms.values():
+            for region in vm.regions.values():
+                assert region.waiters() == 0, f"{region.waiters()} wait for {region.name}"
+
+
+def spans_are_in_order(spans: dict[str, Any]) -> None:
+    assert (spans["start_ps"] <= spans["end_ps"]).all()
+    rows = len(spans["start_ps"])
+    for link in ("cause", "queued_behind", "released_by"):
+        assert (spans[link] <= rows).all()
+
+
+def spans_walk_back_to_time_zero(ran: Ran) -> None:
+    """From the last span of whoever ended last, `released_by` tiles the makespan, kind by kind."""
+    assert ran.machine is not None
+    spans = ran.data.tables["spans"]
+    last = max(
+        (process for process in ran.machine.processes if process.last_path is not None),
+        key=lambda process: process.end_ps,
+    )
+    assert last.last_path is not None
+    row, end = last.last_path.chain.row, ran.makespan_ps
+    kinds: dict[int, int] = {}
+    while row:
+        start, stop = int(spans["start_ps"][row - 1]), int(spans["end_ps"][row - 1])
+        assert stop == end, f"row {row} ends at {stop}, what it released began at {end}"
+        kind = int(spans["kind"][row - 1])
+        kinds[kind] = kinds.get(kind, 0) + stop - start
+        end, row = start, int(spans["released_by"][row - 1])
+    assert end == 0
+    assert {kind: spent for kind, spent in kinds.items() if spent} == ran.attribution

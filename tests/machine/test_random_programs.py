@@ -1,0 +1,201 @@
+"""Whatever a program does: nothing but InputError is raised, the books agree, and a run can be repeated.
+
+The programs are small (pages to a few MiB, a few steps), the properties are those of `tests.machine.invariants`.
+"""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import HealthCheck, event, given, settings
+from hypothesis import strategies as st
+
+from gpusim.errors import InputError
+from tests.machine.invariants import check
+from tests.machine.random_programs import SVM, programs
+from tests.programs import Ran, run, run_inside, scenario
+
+BIG = settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.large_base_example])
+ENDS = ("completed", "hip_error")
+
+
+def play(program, record="summary"):
+    """Run a program; None where it needs what is not supported yet."""
+    try:
+        ran = run_inside(scenario(**program), record=record)
+    except InputError:
+        event("not supported")
+        return None
+    event(ran.outcome)
+    return ran
+
+
+@settings(BIG, max_examples=300)
+@given(programs(), st.sampled_from(["summary", "spans"]))
+def test_programs_with_xnack_on_end_well(program, record):
+    ran = play(program, record)
+    if ran is not None:
+        assert ran.outcome in ENDS, ran.data.processes
+        check(ran)
+
+
+@settings(BIG, max_examples=100)
+@given(programs(gpus=2))
+def test_programs_on_two_gpus_end_well(program):
+    ran = play(program)
+    if ran is not None:
+        assert ran.outcome in ENDS, ran.data.processes
+        check(ran)
+
+
+@settings(BIG, max_examples=100)
+@given(programs(xnack=False))
+def test_programs_with_xnack_off_end_well_or_with_a_memory_access_fault(program):
+    ran = play(program)
+    if ran is not None:
+        assert ran.outcome in (*ENDS, "vm_fault"), ran.data.processes
+        check(ran)
+
+
+@settings(BIG, max_examples=50)
+@given(st.lists(programs(), min_size=2, max_size=2))
+def test_two_processes_on_one_gpu_end_well(both):
+    merged = dict(both[0])
+    merged["kernels"] = {**{f"k{i}": {} for i in range(2)}, **both[1]["kernels"], **both[0]["kernels"]}
+    processes = [
+        {
+            "name": f"p{number}",
+            "env": {"HSA_XNACK": "1"},
+            "buffers": {
+                name: dict(zip(("size", "allocator"), text.split(), strict=True))
+                for name, text in p["buffers"].items()
+            },
+            "threads": p["threads"],
+        }
+        for number, p in enumerate(both)
+    ]
+    for key in ("buffers", "threads", "xnack"):
+        del merged[key]
+    ran = play(merged | {"processes": processes})
+    if ran is not None:
+        assert ran.outcome in ENDS, ran.data.processes
+        check(ran)
+
+
+@settings(BIG, max_examples=60)
+@given(programs())
+def test_a_run_does_not_depend_on_what_is_recorded_and_can_be_repeated(program):
+    runs = [play(program, record) for record in ("summary", "summary", "off", "spans")]
+    if runs[0] is None:
+        return
+    summary, again, off, spans = runs
+    assert _told(summary) == _told(again) == _told(off) == _told(spans)
+    assert summary.attribution == again.attribution == spans.attribution
+    assert off.data.attribution is None
+    for name, column in summary.data.tables["faults"].items():
+        assert (
+            list(column) == list(again.data.tables["faults"][name]) == list(spans.data.tables["faults"][name])
+        )
+
+
+def _told(ran: Ran):
+    steps = [(s.path, s.thread, s.start_ps, s.end_ps, s.bytes) for s in ran.data.steps]
+    return ran.outcome, ran.makespan_ps, steps, ran.faults, [vars_of(total) for total in ran.data.migrations]
+
+
+def vars_of(total):
+    return total.direction, total.count, total.bytes, total.time_ps
+
+
+@settings(BIG, max_examples=100)
+@given(programs(copies_of_svm=False, streams_only=True))
+def test_links_carry_what_was_asked_for(program):
+    """Copies, migrations and zero copy, in each direction; a transfer is a whole number of bytes."""
+    ran = play(program)
+    if ran is None or ran.outcome != "completed":
+        return
+    asked = {"h2d": ran.migrated("host_to_device"), "d2h": ran.migrated("device_to_host")}
+    roundings = 0
+    for steps in program["threads"].values():
+        for step, times in executed(steps):
+            roundings += add_bytes(asked, step, program, times)
+    for way in ("h2d", "d2h"):
+        assert ran.link_bytes(way) == pytest.approx(asked[way], abs=1 + roundings), way
+
+
+def executed(steps, times=1):
+    """Every step inside, and how often it is done."""
+    for step in steps:
+        yield step, times
+        if "repeat" in step:
+            yield from executed(step["repeat"]["steps"], times * step["repeat"]["times"])
+        for branch in step.get("parallel", {}).get("branches", ()):
+            yield from executed(branch, times)
+
+
+def add_bytes(asked, step, program, times):
+    """Add what a step moves across the link; returns how many transfers may have been rounded."""
+    size = {name: int(text.split("B ")[0]) for name, text in program["buffers"].items()}
+    kind = {name: text.split()[1] for name, text in program["buffers"].items()}
+    if "memcpy" in step:
+        dst, src = step["memcpy"]["dst"], step["memcpy"]["src"]
+        length = min(size[dst], size[src])
+        if kind[dst] == "hipMalloc" and kind[src] == "hipHostMalloc":
+            asked["h2d"] += length * times
+        elif kind[dst] == "hipHostMalloc" and kind[src] == "hipMalloc":
+            asked["d2h"] += length * times
+        return 0
+    if "memset" in step and kind[step["memset"]["buffer"]] == "hipHostMalloc":
+        asked["d2h"] += size[step["memset"]["buffer"]] * times
+        return times * (size[step["memset"]["buffer"]] // 65536 + 1)
+    if "launch" not in step:
+        return 0
+    args = step["launch"]
+    passes = program["kernels"][args["kernel"]].get("passes", 1)
+    for way, names in (("h2d", args.get("reads", ())), ("d2h", args["writes"])):
+        asked[way] += sum(size[name] * passes * times for name in names if kind[name] == "hipHostMalloc")
+    largest = max(size[name] for name in [*args.get("reads", ()), *args["writes"]])
+    return times * passes * (largest // 65536 + 1)
+
+
+@settings(BIG, max_examples=30)
+@given(programs(frees=False, streams_only=True))
+def test_grouped_and_stepwise_do_the_same_work(program):
+    grouped, stepwise = play(program), play(program | {"stepwise": True})
+    if grouped is None or stepwise is None or "parallel" in str(program) or len(program["threads"]) > 1:
+        return
+    assert grouped.outcome == stepwise.outcome
+    check(stepwise)
+    assert len(grouped.data.steps) == len(stepwise.data.steps)
+
+
+def test_the_programs_use_every_allocator_and_every_verb():
+    seen = set()
+
+    @settings(BIG, max_examples=100)
+    @given(programs())
+    def look(program):
+        seen.update(text.split()[1] for text in program["buffers"].values())
+        for steps in program["threads"].values():
+            for step, _ in executed(steps):
+                seen.update(step)
+
+    look()
+    verbs = {
+        "launch",
+        "host_touch",
+        "prefetch",
+        "memcpy",
+        "memset",
+        "alloc",
+        "free",
+        "synchronize",
+        "repeat",
+        "parallel",
+    }
+    assert verbs | {"hipMalloc", "hipHostMalloc", "record", "wait", "sleep", *SVM} <= seen
+
+
+def test_a_span_table_takes_at_most_48_bytes_a_row():
+    ran = run([{"host_touch": {"buffer": "x"}}], buffers={"x": "8MiB malloc"}, record="spans")
+    spans = ran.data.tables["spans"]
+    assert sum(column.dtype.itemsize for column in spans.values()) <= 48
