@@ -80,7 +80,7 @@ class RetrySpec(Spec):
     period: Duration = Field(gt=0, description="time between two sends of a waiting access")
     cam_entries: int = Field(gt=0, description="addresses that the retry CAM can hold")
     delivery: Duration = Field(
-        description="from the miss to the interrupt, and from its handler to the start of the fault worker"
+        description="from the miss to the start of the fault worker, less the interrupt handler"
     )
 
 
