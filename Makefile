@@ -46,7 +46,7 @@ test: $(DEV)
 	$(BIN)/pytest -n 2
 
 bench: $(DEV)
-	$(BIN)/pytest tests/benchmarks -m "" -s
+	$(BIN)/pytest tests/benchmarks -m "" -q --no-header
 
 docs: $(DEV)
 	$(BIN)/python docs/generate.py

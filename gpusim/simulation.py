@@ -53,13 +53,11 @@ def simulate(
 def _rare_collections() -> Iterator[None]:
     """Let Python look for garbage cycles rarely: a run makes few, and each search walks all wavefronts in flight."""
     before = gc.get_threshold()
-    gc.freeze()
     gc.set_threshold(100_000, 20, 20)
     try:
         yield
     finally:
         gc.set_threshold(*before)
-        gc.unfreeze()
 
 
 def _engine(machine: Machine, wall_s: float) -> dict[str, Any]:

@@ -54,19 +54,22 @@ class FaultLog:
         write: bool,
         migrated: bool,
         numbers: tuple[int, int, int, int, int, int, int],
-        pieces: dict[Kind, int],
+        pieces: list[int],
     ) -> None:
-        """`numbers` are page, pages, waiters, raised, started, mapped, replayed; pieces sum to replayed - raised."""
-        if sum(pieces.values()) != numbers[6] - numbers[3]:
+        """`numbers` are page, pages, waiters, raised, started, mapped, replayed.
+
+        `pieces` are in the order of PIECES and sum to replayed - raised.
+        """
+        if sum(pieces) != numbers[6] - numbers[3]:
             raise InvariantError(
-                f"the pieces of a fault on page {numbers[0]:#x} sum to {sum(pieces.values())} ps, "
+                f"the pieces of a fault on page {numbers[0]:#x} sum to {sum(pieces)} ps, "
                 f"it lived {numbers[6] - numbers[3]} ps: {pieces}"
             )
         self._gpu.append(gpu)
         self._process.append(process)
         self._flags.append(int(write) | (2 if migrated else 0))
         self._numbers.extend(numbers)
-        self._pieces.extend([pieces.get(kind, 0) for kind in PIECES])
+        self._pieces.extend(pieces)
 
     def table(self) -> dict[str, Any]:
         """Columns by name."""

@@ -19,6 +19,13 @@ from gpusim.hardware.gpuvm import Region, Vm
 from gpusim.hardware.retry import Fault, first_send_after
 from gpusim.kinds import Kind
 
+_PIECES = tuple(map(int, PIECES))
+_DELIVERY = PIECES.index(Kind.FAULT_DELIVERY)
+_SKIP = PIECES.index(Kind.RECENT_SKIP)
+_QUEUE = PIECES.index(Kind.FAULT_QUEUE)
+_LOCK = PIECES.index(Kind.LOCK_WAIT)
+_RESEND = PIECES.index(Kind.RESEND)
+
 
 class FaultWorker:
     """The listener of a GPU's fault interrupts, and the worker behind them.
@@ -195,8 +202,9 @@ class FaultWorker:
         region = granule.region
         fault = granule.faults[page]
         waiters = 0
+        path = chain.snapshot()
         if not process.dead:
-            gpu.releasing = chain.snapshot()
+            gpu.releasing = path
             waiters = region.map(
                 plan.first - region.first_page, plan.last - region.first_page, plan.state, now
             )
@@ -208,7 +216,7 @@ class FaultWorker:
         self.use.add(times[1], now, 1)
         if before is not None:
             self._record(process, region.first_page + page, fault, plan, waiters, times, before)
-        process.lock_path = chain.snapshot()
+        process.lock_path = path
         process.lock.release()
         self._free_ps = now + extra * self._cost
         self._was_busy = True
@@ -240,12 +248,12 @@ class FaultWorker:
         delivered = min(fault.sent_ps + self._gpu.delivery_ps, started)
         skip = max(0, min(window, started) - delivered)
         after = self.chain.sums
-        pieces = {kind: after[kind] - before[kind] for kind in PIECES}
-        pieces[Kind.FAULT_DELIVERY] += delivered - fault.sent_ps
-        pieces[Kind.RECENT_SKIP] += skip
-        pieces[Kind.FAULT_QUEUE] += started - delivered - skip
-        pieces[Kind.LOCK_WAIT] += granted - started
-        pieces[Kind.RESEND] += replayed - mapped
+        pieces = [after[kind] - before[kind] for kind in _PIECES]
+        pieces[_DELIVERY] += delivered - fault.sent_ps
+        pieces[_SKIP] += skip
+        pieces[_QUEUE] += started - delivered - skip
+        pieces[_LOCK] += granted - started
+        pieces[_RESEND] += replayed - mapped
         self._log.add(
             self._gpu.index,
             process.number,

@@ -84,19 +84,30 @@ class Migration:
         place = VRAM + gpu.index
         count = last - first + 1
         present = vma.count(first, last, place)
-        if present == count:
+        if present == count or process.dead:
             return  # nothing to collect
-        start = yield Kind.DRIVER_FIXED, self._costs.migrate
-        if svm.bo_on != gpu.index:
-            yield from self._create_bo(process, svm)
+        creates = svm.bo_on != gpu.index
+        if creates:
+            self._take_bo(process, svm)
+        start = yield Kind.DRIVER_FIXED, self._costs.migrate + (self._costs.bo_create if creates else 0)
+        if creates:
+            yield from self._clear(svm, start)
         moving = count - present
         populated = vma.count(first, last, RAM)
-        yield Kind.DEVICE_PAGE, moving * cost.migrate_setup
-        if svm.mapped:  # one flag a range: the flush comes even if this granule was not mapped
-            yield from self._unmap(process, vma, first, last)
-        yield Kind.DEVICE_PAGE, moving * cost.device_page
-        yield from self._copy(populated * PAGE_BYTES, populated * cost.dma_map, self._gpu.h2d)
-        end = yield Kind.DEVICE_PAGE, moving * cost.migrate_finish
+        if populated or svm.mapped:
+            yield Kind.DEVICE_PAGE, moving * cost.migrate_setup
+            if svm.mapped:  # one flag a range: the flush comes even if this granule was not mapped
+                yield from self._unmap(process, vma, first, last)
+            yield Kind.DEVICE_PAGE, moving * cost.device_page
+            yield from self._copy(populated * PAGE_BYTES, populated * cost.dma_map, self._gpu.h2d)
+            end = yield Kind.DEVICE_PAGE, moving * cost.migrate_finish
+        else:
+            end = yield (
+                Kind.DEVICE_PAGE,
+                moving * (cost.migrate_setup + cost.device_page + cost.migrate_finish),
+            )
+        if vma.gone:
+            return
         self._host.give_back(vma.count(first, last, RAM))  # a CPU thread may have touched more meanwhile
         vma.move(first, last, place)
         svm.vram_pages += moving
@@ -104,8 +115,8 @@ class Migration:
             process.name, CPU, gpu.index, trigger, (start, end, first, moving, populated * PAGE_BYTES)
         )
 
-    def _create_bo(self, process: KfdProcess, svm: SvmRange) -> Stages:
-        """A buffer object of the whole range, cleared by SDMA in chunks."""
+    def _take_bo(self, process: KfdProcess, svm: SvmRange) -> None:
+        """A buffer object of the whole range. Raises NotSupportedYet when the driver would have to evict another."""
         if not self._vram.take(svm.pages):
             raise NotSupportedYet(
                 [
@@ -118,11 +129,14 @@ class Migration:
                 ]
             )
         svm.bo_on = self._gpu.index
-        reached = yield Kind.DRIVER_FIXED, self._costs.bo_create
-        sdma = self._gpu.spec.sdma
+
+    def _clear(self, svm: SvmRange, reached: int) -> Stages:
+        """SDMA clears a new buffer object, in chunks."""
+        gpu = self._gpu
+        sdma = gpu.spec.sdma
         for size in _chunks(svm.pages * PAGE_BYTES, self._svm.clear_chunk):
             service = sdma.job + round(size * 1e12 / sdma.clear_rate)
-            _, end = self._gpu.sdma.reserve(service, max(reached, self._gpu.env.now))
+            _, end = gpu.sdma.reserve(service, max(reached, gpu.env.now))
             reached = yield Until(Kind.BO_CLEAR, end)
 
     def _copy(self, size: int, mapping_ps: int, path: tuple[tuple[str, float], ...]) -> Stages:
@@ -152,6 +166,9 @@ class Migration:
         yield Kind.PAGE_ALLOC, moving * cost.alloc
         yield from self._copy(moving * PAGE_BYTES, moving * cost.dma_map, gpu.d2h)
         end = yield Kind.DEVICE_PAGE, moving * cost.migrate_finish
+        if vma.gone:
+            self._host.give_back(moving)
+            return
         _move_from(vma, first, last, place)
         svm.vram_pages -= moving
         if svm.vram_pages == 0:
@@ -211,7 +228,7 @@ def _move_from(vma: Vma, first: int, last: int, place: int) -> None:
 
 def populate(host: HostMemory, vma: Vma, first: int, last: int, what: str) -> int:
     """Give never-touched pages of first..last host memory; how many that were."""
-    missing = vma.count(first, last, NOWHERE)
+    missing = 0 if vma.gone else vma.count(first, last, NOWHERE)
     if missing:
         host.take(missing, what)
         start, end = first - vma.first, last - vma.first + 1

@@ -58,11 +58,12 @@ class Restore:
 
     def stages(self, process: KfdProcess, vma: Vma, page: int, plan: Plan) -> Stages:
         """Serve a fault on virtual page `page`; fills `plan`."""
-        yield Kind.DRIVER_FIXED, self._costs.restore
+        fixed = self._costs.restore
         svm = process.ranges.find(page)
         if svm is None:
             svm = self._create_range(process, vma, page)
-            yield Kind.DRIVER_FIXED, self._costs.range_create
+            fixed += self._costs.range_create
+        yield Kind.DRIVER_FIXED, fixed
         first, last = svm.granule(page)
         best = self.placement(svm)
         if svm.location not in (CPU, best):  # another GPU's VRAM: the whole range goes through RAM
@@ -82,8 +83,7 @@ class Restore:
         if missing:
             yield Kind.PAGE_ALLOC, missing * self._pages.alloc
             yield Kind.PAGE_ZERO, missing * self._pages.zero
-        yield Kind.HMM_WALK, count * self._pages.hmm_walk
-        yield Kind.PTE_WRITE, count * self._costs.pte_write
+        yield Kind.HMM_WALK, count * self._pages.hmm_walk, Kind.PTE_WRITE, count * self._costs.pte_write
 
     def _create_range(self, process: KfdProcess, vma: Vma, page: int) -> SvmRange:
         """An unregistered address: the default-granularity block around it, within the VMA and between neighbours."""

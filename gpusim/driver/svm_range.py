@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator
-
-from sortedcontainers import SortedDict
 
 CPU = -1  # a location: host memory; GPUs are 0, 1, ...
 
@@ -54,44 +53,51 @@ class SvmRangeList:
     """The ranges of one process by address; they never overlap."""
 
     def __init__(self) -> None:
-        self._ranges: SortedDict[int, SvmRange] = SortedDict()
+        self._firsts: list[int] = []
+        self._ranges: list[SvmRange] = []
 
     def __len__(self) -> int:
         return len(self._ranges)
 
     def __iter__(self) -> Iterator[SvmRange]:
-        return iter(self._ranges.values())
+        return iter(self._ranges)
 
     def find(self, page: int) -> SvmRange | None:
         """The range that holds a page."""
-        position = self._ranges.bisect_right(page) - 1
-        if position < 0:
+        position = bisect_right(self._firsts, page)
+        if not position:
             return None
-        found: SvmRange = self._ranges.peekitem(position)[1]
+        found = self._ranges[position - 1]
         return found if page <= found.last else None
 
     def within(self, first: int, last: int) -> list[SvmRange]:
         """Ranges that share a page with first..last, by address."""
-        start = first
-        found = self.find(first)
-        if found is not None:
-            start = found.first
-        return [self._ranges[key] for key in self._ranges.irange(start, last)]
+        start = bisect_right(self._firsts, first)
+        if start and self._ranges[start - 1].last >= first:
+            start -= 1
+        return self._ranges[start : bisect_right(self._firsts, last)]
 
     def gap_around(self, page: int, first: int, last: int) -> tuple[int, int]:
         """The part of first..last around `page` that no range covers; `page` is in no range."""
-        position = self._ranges.bisect_right(page)
+        position = bisect_right(self._firsts, page)
         if position > 0:
-            first = max(first, self._ranges.peekitem(position - 1)[1].last + 1)
+            first = max(first, self._ranges[position - 1].last + 1)
         if position < len(self._ranges):
-            last = min(last, self._ranges.peekitem(position)[0] - 1)
+            last = min(last, self._firsts[position] - 1)
         return first, last
 
     def add(self, new: SvmRange) -> None:
-        self._ranges[new.first] = new
+        position = bisect_right(self._firsts, new.first)
+        self._firsts.insert(position, new.first)
+        self._ranges.insert(position, new)
 
     def remove(self, old: SvmRange) -> None:
-        del self._ranges[old.first]
+        """Raises KeyError if it is not there."""
+        position = bisect_right(self._firsts, old.first) - 1
+        if position < 0 or self._ranges[position] is not old:
+            raise KeyError(old.first)
+        del self._firsts[position]
+        del self._ranges[position]
 
 
 def largest_range_pages(vram_bytes: list[int], divisor: int, least_pages: int, most_pages: int) -> int:

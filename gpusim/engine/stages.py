@@ -1,8 +1,8 @@
 """A serial piece of work as a generator of stages: fixed times are arithmetic, only transfers are waited for.
 
-A stage is `(kind, duration_ps)`, `Until(kind, end_ps)` for the end of a reservation, a `Transfer` that starts when the
-stages before it have passed, or `Do(fn)`, which acts at the time reached. The critical path of the work grows in
-`chain` stage by stage; events are needed at transfers and at the end only.
+A stage is `(kind, duration_ps, kind, duration_ps, ...)`, `Until(kind, end_ps)` for the end of a reservation, a
+`Transfer` that starts when the stages before it have passed, or `Do(fn)`, which acts at the time reached. The critical
+path of the work grows in `chain` stage by stage; events are needed at transfers and at the end only.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Do:
     fn: Callable[[], None]
 
 
-Stage = tuple[int, int] | Until | Transfer | Do
+Stage = tuple[int, ...] | Until | Transfer | Do
 Stages = Generator[Stage, int, None]  # the generator is sent the time reached
 
 
@@ -66,8 +66,8 @@ def run_stages(
             stage = next(stages) if first else send(chain.time_ps)
             while True:
                 if stage.__class__ is tuple:
-                    kind, duration = stage
-                    chain.spend(kind, chain.time_ps + duration)
+                    for at in range(0, len(stage), 2):
+                        chain.spend(stage[at], chain.time_ps + stage[at + 1])
                 elif isinstance(stage, Until):
                     chain.spend(stage.kind, stage.end_ps, behind=stage.behind)
                 elif isinstance(stage, Do):

@@ -6,7 +6,7 @@ wavefronts search, so that finding the next page that would fault costs one `byt
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
 INVALID = 0
@@ -18,6 +18,8 @@ _BLOCK_SHIFT = 9  # waiters are kept by 2 MiB of address space: a PDE0 entry
 
 class Waiter(Protocol):
     """A wavefront that waits for a page. `valid_at` is told when the PTE became valid."""
+
+    page: int
 
     def valid_at(self, time_ps: int) -> None: ...
 
@@ -38,13 +40,18 @@ class Region:
         self.first_page = first_page
         self.pages = pages
         self.valid = bytearray([state]) * pages
-        self._waiting: dict[int, list[tuple[int, Waiter]]] = {}
+        self._waiting: dict[int, list[Waiter]] = {}
         self.pending: dict[int, Any] = {}  # what listens to faults keeps here, by block of pages
         self.on_invalidate: list[Callable[[int, int], None]] = []
 
     def wait(self, page: int, waiter: Waiter) -> None:
-        """Keep `waiter` until `page` (an index into this region) is mapped."""
-        self._waiting.setdefault(page >> _BLOCK_SHIFT, []).append((page, waiter))
+        """Keep `waiter` until its `page` (an index into this region) is mapped."""
+        block = page >> _BLOCK_SHIFT
+        entries = self._waiting.get(block)
+        if entries is None:
+            self._waiting[block] = [waiter]
+        else:
+            entries.append(waiter)
 
     def map(self, first: int, last: int, state: int, time_ps: int) -> int:
         """Make the PTEs of pages first..last valid at `time_ps`; tell those who waited, and say how many."""
@@ -52,23 +59,23 @@ class Region:
         waiting = self._waiting
         if not waiting:
             return 0
-        released: list[Waiter] = []
-        blocks = range(first >> _BLOCK_SHIFT, (last >> _BLOCK_SHIFT) + 1)
-        if len(blocks) > len(waiting):
-            blocks_hit = [block for block in sorted(waiting) if blocks.start <= block < blocks.stop]
-        else:
-            blocks_hit = [block for block in blocks if block in waiting]
-        for block in blocks_hit:
-            entries = waiting.pop(block)
-            kept = [entry for entry in entries if not first <= entry[0] <= last]
-            if kept:
-                waiting[block] = kept
-                released += [waiter for page, waiter in entries if first <= page <= last]
-            else:
-                released += [waiter for _, waiter in entries]
-        for waiter in released:
-            waiter.valid_at(time_ps)
-        return len(released)
+        blocks: Iterable[int] = range(first >> _BLOCK_SHIFT, (last >> _BLOCK_SHIFT) + 1)
+        if last - first >> _BLOCK_SHIFT > len(waiting):
+            blocks = sorted(waiting)
+        told = 0
+        for block in blocks:
+            entries = waiting.pop(block, None)
+            if entries is None:
+                continue
+            if first > block << _BLOCK_SHIFT or last < (block + 1 << _BLOCK_SHIFT) - 1:
+                kept = [waiter for waiter in entries if not first <= waiter.page <= last]
+                if kept:
+                    waiting[block] = kept
+                    entries = [waiter for waiter in entries if first <= waiter.page <= last]
+            for waiter in entries:
+                waiter.valid_at(time_ps)
+            told += len(entries)
+        return told
 
     def unmap(self, first: int, last: int) -> bool:
         """Invalidate pages first..last; True if any was valid. Wavefronts on their way through are told."""
@@ -85,7 +92,7 @@ class Region:
 
     def waiting(self) -> list[Waiter]:
         """Those who wait for a page of this region."""
-        return [waiter for entries in self._waiting.values() for _, waiter in entries]
+        return [waiter for entries in self._waiting.values() for waiter in entries]
 
     def drop_waiters(self) -> None:
         """Forget all waiters: their process has died."""

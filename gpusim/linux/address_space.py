@@ -23,9 +23,12 @@ class VmaKind(StrEnum):
 
 
 class Vma:
-    """A mapping of pages first..last (virtual page numbers); `where` has one byte a page for anonymous memory."""
+    """A mapping of pages first..last (virtual page numbers); `where` has one byte a page for anonymous memory.
 
-    __slots__ = ("first", "kind", "last", "name", "where")
+    `gone` says that its process has died: work that was on its way finds no pages in it, and gives it none.
+    """
+
+    __slots__ = ("first", "gone", "kind", "last", "name", "where")
 
     def __init__(self, name: str, first: int, pages: int, kind: VmaKind) -> None:
         self.name = name
@@ -33,6 +36,7 @@ class Vma:
         self.last = first + pages - 1
         self.kind = kind
         self.where = bytearray(pages if kind is VmaKind.ANONYMOUS else 0)
+        self.gone = False
 
     @property
     def pages(self) -> int:
@@ -46,6 +50,11 @@ class Vma:
         """Pages first..last lie at `place` from now on."""
         length = last - first + 1
         self.where[first - self.first : last - self.first + 1] = bytes([place]) * length
+
+    def vanish(self) -> None:
+        """Its process has died, and its pages have been given back."""
+        self.where = bytearray(len(self.where))
+        self.gone = True
 
 
 class HostMemory:

@@ -96,6 +96,7 @@ class Hip:
         self.visible = visible
         self._declared = declared
         self._live: dict[str, Allocation] = {}
+        self._held: dict[Allocation, None] = {}  # what takes memory: also what is being allocated or freed
         self._claimed: set[str] = set()
         self._streams: dict[str, Stream] = {}
         self._events: dict[str, Operation] = {}
@@ -148,9 +149,18 @@ class Hip:
     def forget(self, name: str) -> Allocation:
         return self._live.pop(name)
 
+    def hold(self, allocation: Allocation) -> None:
+        """From now on it takes memory."""
+        self._held[allocation] = None
+
+    def let_go(self, allocation: Allocation) -> None:
+        """Its memory has been given back."""
+        del self._held[allocation]
+
     def take_all(self) -> list[Allocation]:
-        """All live buffers, which are no longer live."""
-        taken = list(self._live.values())
+        """All that takes memory, which is no longer live."""
+        taken = list(self._held)
+        self._held.clear()
         self._live.clear()
         return taken
 

@@ -47,13 +47,15 @@ def _alloc_stages(hip: Hip, name: str) -> Stages:
                 f"hipErrorOutOfMemory: hipMalloc of {declared.size} bytes for {name!r} of {kfd.name}: "
                 f"{vram.free * PAGE_BYTES} of {vram.pages * PAGE_BYTES} bytes of VRAM are free",
             )
+    elif kind is VmaKind.PINNED:
+        node.host.take(pages, f"hipHostMalloc of {name!r}")
     vma = kfd.mm.map(name, pages, kind, _alignment(declared.size, declared.align))
     allocation = Allocation(name, declared.size, allocator, gpu, vma)
+    hip.hold(allocation)
     if kind is VmaKind.DEVICE:
         yield Kind.HOST_ALLOC, costs.vram_alloc
         kfd.region(vma, gpu).map(0, pages - 1, LOCAL, hip.env.now)
     elif kind is VmaKind.PINNED:
-        node.host.take(pages, f"hipHostMalloc of {name!r}")
         yield Kind.HOST_ALLOC, costs.ioctl
         yield Kind.PAGE_ALLOC, pages * pages_cost.alloc
         yield Kind.PAGE_ZERO, pages * pages_cost.zero
@@ -117,6 +119,8 @@ def free(hip: Hip, thread: Thread, name: str) -> Steps:
 def _free_stages(hip: Hip, allocation: Allocation) -> Stages:
     node, kfd, vma = hip.node, hip.kfd, allocation.vma
     costs, cost = node.driver.costs, node.host_spec.pages
+    if vma.gone:
+        return
     if vma.kind is VmaKind.DEVICE:
         yield Kind.HOST_ALLOC, costs.vram_free
         node.devices[allocation.gpu].vram.give_back(vma.pages)
@@ -136,6 +140,7 @@ def _free_stages(hip: Hip, allocation: Allocation) -> Stages:
             kfd.ranges.remove(svm)
     kfd.drop_regions(vma)
     kfd.mm.unmap(vma)
+    hip.let_go(allocation)
 
 
 def release_all(hip: Hip) -> None:
@@ -153,6 +158,7 @@ def release_all(hip: Hip) -> None:
                 if svm.bo_on != CPU:
                     node.devices[svm.bo_on].migration.drop_bo(svm)
                 kfd.ranges.remove(svm)
+        vma.vanish()
 
 
 def host_touch(

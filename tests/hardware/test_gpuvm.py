@@ -20,6 +20,11 @@ class Waiting:
         return 1
 
 
+def wait(region, page, waiter):
+    waiter.page = page
+    region.wait(page, waiter)
+
+
 def region():
     return Region(Vm("app", 1, retry=True), "x", 0x1000, PAGES)
 
@@ -30,8 +35,8 @@ def test_nothing_is_valid_at_first():
 
 def test_a_mapping_releases_those_who_waited_for_its_pages():
     x, here, there = region(), Waiting(), Waiting()
-    x.wait(10, here)
-    x.wait(600, there)
+    wait(x, 10, here)
+    wait(x, 600, there)
     assert x.map(0, 511, LOCAL, 42) == 1
     assert here.valid_ps == 42
     assert there.valid_ps is None
@@ -40,8 +45,8 @@ def test_a_mapping_releases_those_who_waited_for_its_pages():
 
 def test_waiters_for_other_pages_of_a_block_stay():
     x, here, there = region(), Waiting(), Waiting()
-    x.wait(10, here)
-    x.wait(11, there)
+    wait(x, 10, here)
+    wait(x, 11, there)
     x.map(10, 10, HOST, 42)
     assert (here.valid_ps, there.valid_ps) == (42, None)
 
@@ -64,7 +69,7 @@ def test_an_unmap_of_what_is_not_mapped_tells_nobody():
 
 def test_the_dead_are_forgotten():
     x, waiting = region(), Waiting()
-    x.wait(3, waiting)
+    wait(x, 3, waiting)
     x.drop_waiters()
     x.map(0, PAGES - 1, LOCAL, 5)
     assert waiting.valid_ps is None
@@ -81,7 +86,7 @@ def test_every_waiter_is_told_once_when_its_page_becomes_valid(script):
         first, last = min(one, other), max(one, other)
         if what == "wait" and not model[one]:
             waiting.append((one, Waiting()))
-            x.wait(*waiting[-1])
+            wait(x, *waiting[-1])
         elif what == "map":
             state = LOCAL if now % 2 else HOST
             due = [w for page, w in waiting if w.valid_ps is None and first <= page <= last]
