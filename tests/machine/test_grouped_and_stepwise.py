@@ -82,8 +82,8 @@ def test_random_accesses():
 
 
 THROWN_AWAY = (
-    "FaultQueue.served charges all vectors of a granule before the next service, whatever their order in the ring: only "
-    "those ahead of the next granule's first vector delay it; and with more pages than the CAM holds it charges too many"
+    "FaultQueue.served charges all vectors of a granule before the next service, whatever their order in the ring; "
+    "only those ahead of the next granule's first vector delay it, and beyond the CAM it charges too many"
 )
 
 
