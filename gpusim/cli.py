@@ -127,7 +127,7 @@ def check(files: tuple[Path, ...], as_json: bool) -> int:
 
     found = failures.each(files, public.load)
     output.checks(found, as_json=as_json)
-    return failures.highest(code for _, _, code in found)
+    return failures.highest(one.code for one in found)
 
 
 @cli.command()
@@ -179,9 +179,9 @@ def validate(files: tuple[Path, ...], as_json: bool) -> int:
         found = failures.each(
             files or study.shipped_files(), lambda file: study.validate(file, progress=show)
         )
-    validated = [one for _, one, _ in found if one is not None]
+    validated = [one.made for one in found if one.made is not None]
     output.validation(validated, as_json=as_json)
-    codes = [code for _, _, code in found]
+    codes = [one.code for one in found]
     codes += [failures.DIED for one in validated if one.died]
     codes += [failures.OUT_OF_TOLERANCE for one in validated if not one.in_tolerance]
     return failures.highest(codes)

@@ -39,6 +39,7 @@ class Kind(IntEnum):
     SYNC = 25
     SLEEP = 26
     QUEUES_STOPPED = 27
+    WAVE_SLOTS = 28
 
 
 LABELS: dict[Kind, str] = {
@@ -70,6 +71,7 @@ LABELS: dict[Kind, str] = {
     Kind.SYNC: "sync",
     Kind.SLEEP: "sleep",
     Kind.QUEUES_STOPPED: "queues stopped",
+    Kind.WAVE_SLOTS: "wavefront slots",
 }
 
 DEFINITIONS: dict[Kind, str] = {
@@ -101,4 +103,5 @@ DEFINITIONS: dict[Kind, str] = {
     Kind.SYNC: "A host thread returns from a wait on the GPU.",
     Kind.SLEEP: "A host thread sleeps because the scenario says so.",
     Kind.QUEUES_STOPPED: "XNACK off: an unmap stops the process's queues until the restore worker has mapped again.",
+    Kind.WAVE_SLOTS: "A kernel runs fewer wavefronts than it could, because other kernels hold the slots.",
 }

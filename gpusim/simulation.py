@@ -16,6 +16,9 @@ from gpusim.machine.harvest import harvest
 from gpusim.rundata import RunData
 from gpusim.scenario.schema import Scenario
 
+#: the longest simulated time: what an int64 of picoseconds holds, about 104 days
+MOST_PS = 9 * 10**18
+
 
 def simulate(
     scenario: Scenario,
@@ -43,7 +46,8 @@ def simulate(
 
     machine.start()
     with _rare_collections():
-        limited = env.run_to(scenario.limits.simulated_time, tick if progress is not None else None)
+        limit = min(scenario.limits.simulated_time or MOST_PS, MOST_PS)
+        limited = env.run_to(limit, tick if progress is not None else None)
     data = harvest(machine, limited=limited)
     data.engine |= _engine(machine, perf_counter() - begun)
     return data

@@ -245,9 +245,16 @@ def test_check_takes_its_turn_with_every_file(call):
 
 
 def test_check_json(call):
-    code, out, _ = call("check", "small.yaml", "nothing.yaml", "--json")
+    Path("bad.yaml").write_text(SMALL.replace("seed: 3", "sed: 3"))
+    code, out, _ = call("check", "small.yaml", "bad.yaml", "nothing.yaml", "--json")
     assert code == 2
-    assert json.loads(out) == [{"file": "small.yaml", "ok": True}, {"file": "nothing.yaml", "ok": False}]
+    good, bad, nothing = json.loads(out)
+    assert good == {"file": "small.yaml", "ok": True, "problems": []}
+    (problem,) = bad["problems"]
+    line = SMALL.splitlines().index("seed: 3") + 1
+    assert (problem["file"], problem["line"], problem["column"]) == ("bad.yaml", line, 1)
+    assert (problem["path"], problem["message"]) == ("sed", "unknown key 'sed'")
+    assert (nothing["ok"], len(nothing["problems"])) == (False, 1)
 
 
 def test_explain_a_scenario_or_its_result_alike(call):
@@ -474,3 +481,40 @@ def test_python_dash_m_and_import_give_the_same():
     code = 'import gpusim as gs; print(gs.run("small.yaml").summary["answer"]["text"])'
     text = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert shell("run", "small.yaml", "--quiet").stdout == text
+
+
+# an unfriendly shell
+
+
+@pytest.mark.parametrize("closed", [">&-", ">&- 2>&-", "<&- >&- 2>&-"])
+def test_closed_streams_are_no_reason_to_stop(closed):
+    command = f"{sys.executable} -m gpusim run small.yaml --out there {closed}"
+    done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, timeout=120, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert json.loads(Path("there/summary.json").read_text())["outcome"] == "completed"
+
+
+def test_a_current_directory_that_is_gone_is_said(place):
+    (place / "gone").mkdir()
+    command = f"cd gone && rmdir ../gone && {sys.executable} -m gpusim run {place}/small.yaml"
+    done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 2
+    assert done.stderr == "gpusim: the current directory does not exist any more: change to one that does\n"
+
+
+def test_a_profile_that_does_not_exist_is_said_once(call):
+    code, _, err = call("profiles", "zz")
+    assert code == 2
+    assert "there is no profile 'zz'" in err
+
+
+def test_time_beyond_the_clock_is_an_outcome(call):
+    text = SMALL.replace(
+        "main:\n", "main:\n        - sleep: {duration: 8e6s}\n        - sleep: {duration: 8e6s}\n"
+    )
+    Path("long.yaml").write_text(text)
+    code, out, _ = call("run", "long.yaml", "--json", "--out", "there")
+    summary = json.loads(out)
+    assert (code, summary["outcome"]) == (3, "limit")
+    assert summary["makespan_ns"] == 9e15
+    assert pd.read_parquet("there/steps.parquet")["duration_ns"].tolist() == [8e15]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from gpusim.driver.switches import (
     Ack,
@@ -18,7 +18,7 @@ from gpusim.driver.switches import (
     Unit,
     XnackSwitch,
 )
-from gpusim.spec import Duration, Size, Spec
+from gpusim.spec import PAGE_BYTES, Duration, Size, Spec
 
 
 class Switches(Spec):
@@ -48,8 +48,15 @@ class SvmSpec(Spec):
     range_divisor: int = Field(gt=0, description="largest registered range: VRAM over this")
     range_min: Size = Field(gt=0, description="the largest registered range is at least this")
     range_max: Size = Field(gt=0, description="and at most this")
-    gart_window: Size = Field(gt=0, description="bytes migrated through one GART window")
-    clear_chunk: Size = Field(gt=0, description="bytes that one clear job covers")
+    gart_window: Size = Field(ge=PAGE_BYTES, description="bytes migrated through one GART window")
+    clear_chunk: Size = Field(ge=PAGE_BYTES, description="bytes that one clear job covers")
+
+    @field_validator("default_granularity", "range_min", "range_max")
+    @classmethod
+    def _power_of_two_of_pages(cls, size: int) -> int:
+        if size < PAGE_BYTES or size & (size - 1):
+            raise ValueError(f"must be a power of two of 4 KiB pages, not {size} bytes")
+        return size
 
 
 class DriverCosts(Spec):

@@ -197,17 +197,21 @@ class FaultQueue:
             return 0.0
         return float(min(self._just_served, self._cam))
 
-    def charge(self, free_ps: int, start_ps: int, was_busy: bool) -> None:
-        """Count the vectors that the worker dropped between two services: bounded by the time it had."""
+    def charge(self, free_ps: int, start_ps: int, was_busy: bool) -> int:
+        """Count the vectors that the worker dropped between two services: bounded by the time it had.
+
+        Returns the time that they cost it.
+        """
         idle = start_ps - free_ps
         waiting = self._waiting_pages
         if not waiting or idle <= 0:
-            return
+            return 0
         sent = waiting * idle / self._period + (min(waiting, self._cam) if was_busy else 0)
         dropped = min(idle / self._cost, sent) if self._cost else sent
         for _, _, group in self._waiting:
             number = group.number
             self.skipped[number] = self.skipped.get(number, 0.0) + dropped * group.pages / waiting
+        return min(idle, round(dropped * self._cost))
 
     def pick(self, now: int) -> Granule | None:
         """The granule to serve now; it leaves the queue."""

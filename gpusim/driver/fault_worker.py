@@ -46,6 +46,7 @@ class FaultWorker:
         self._busy = False
         self._armed: Timer | None = None
         self._free_ps = 0
+        self._throwing_ps = 0
         self._was_busy = False
         self.use = Timeline(name)
 
@@ -100,7 +101,12 @@ class FaultWorker:
     def _begin(self) -> None:
         self._armed = None
         now = self._env.now
-        self.queue.charge(self._free_ps, now, self._was_busy)
+        if self._free_ps > self._throwing_ps:  # duplicates of the last granule, as far as time has passed
+            self.use.add(self._throwing_ps, min(self._free_ps, now), 0)
+            self._throwing_ps = self._free_ps
+        dropping = self.queue.charge(self._free_ps, now, self._was_busy)
+        if dropping:
+            self.use.add(self._free_ps, now, 0, dropping)
         granule = self.queue.pick(now)
         if granule is None:
             self._arm()
@@ -218,6 +224,7 @@ class FaultWorker:
             self._record(process, region.first_page + page, fault, plan, waiters, times, before)
         process.lock_path = path
         process.lock.release()
+        self._throwing_ps = now
         self._free_ps = now + extra * self._cost
         self._was_busy = True
         self._busy = False

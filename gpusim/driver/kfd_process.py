@@ -42,10 +42,12 @@ class KfdProcess:
         for vm in self.vms.values():
             vm.stopped = True
 
-    def start_queues(self) -> None:
-        """QUEUE_RESTORE."""
+    def start_queues(self, now_ps: int) -> None:
+        """QUEUE_RESTORE: what still waits tries again, and finds out that its page is not there."""
         for vm in self.vms.values():
             vm.stopped = False
+            for region in vm.regions.values():
+                region.try_again(now_ps)
 
     def region(self, vma: Vma, gpu: int) -> Region:
         """The page tables of `gpu` over a VMA."""

@@ -10,6 +10,7 @@ from gpusim.driver.driver_spec import DriverSpec
 from gpusim.driver.kfd_process import KfdProcess
 from gpusim.driver.svm_range import CPU, SvmRange
 from gpusim.driver.vram import Vram
+from gpusim.engine.record import Chain
 from gpusim.engine.stages import Do, Stages, Transfer, Until
 from gpusim.errors import NotSupportedYet, Problem
 from gpusim.hardware.gpu import Gpu
@@ -136,7 +137,8 @@ class Migration:
         sdma = gpu.spec.sdma
         for size in _chunks(svm.pages * PAGE_BYTES, self._svm.clear_chunk):
             service = sdma.job + round(size * 1e12 / sdma.clear_rate)
-            _, end = gpu.sdma.reserve(service, max(reached, gpu.env.now))
+            start, end = gpu.sdma.reserve(service, max(reached, gpu.env.now))
+            gpu.engine_used(start, end, size)
             reached = yield Until(Kind.BO_CLEAR, end)
 
     def _copy(self, size: int, mapping_ps: int, path: tuple[tuple[str, float], ...]) -> Stages:
@@ -148,7 +150,7 @@ class Migration:
         windows = -(-size // self._svm.gart_window)
         # two jobs a window: write the GART entries, then copy
         yield Kind.SDMA_COPY, 2 * sdma.job * windows
-        yield _transfer(gpu, path, size, (Kind.DMA_MAP, mapping_ps))
+        yield sdma_transfer(gpu, path, size, (Kind.DMA_MAP, mapping_ps))
 
     def to_ram(
         self, process: KfdProcess, vma: Vma, svm: SvmRange, first: int, last: int, trigger: Trigger
@@ -189,8 +191,11 @@ class Migration:
         yield Do(unmap)
         yield Kind.TLB_FLUSH, self._costs.tlb_flush
 
-    def restore_queues(self, process: KfdProcess, vma: Vma, first: int, last: int) -> Stages:
-        """XNACK off: the restore worker maps what was unmapped where it lies now, and the queues go on."""
+    def restore_queues(self, process: KfdProcess, chain: Chain, vma: Vma, first: int, last: int) -> Stages:
+        """XNACK off: the restore worker maps what was unmapped where it lies now, and the queues go on.
+
+        `chain` is the path of whoever works through these stages, for the wavefronts that go on.
+        """
         if process.xnack:
             return
         count = last - first + 1
@@ -200,6 +205,8 @@ class Migration:
 
         def mapped() -> None:
             now = self._gpu.env.now
+            path = chain.snapshot()
+            self._gpu.releasing = path
             for region in process.regions_of(vma):
                 local = bytes([VRAM + region.vm.gpu])
                 start = first - vma.first
@@ -208,7 +215,7 @@ class Migration:
                     here = vma.where[page : end + 1]
                     state = LOCAL if here == local * len(here) else HOST
                     region.map(page, end, state, now)
-            process.start_queues()
+            process.start_queues(now)
 
         yield Do(mapped)
 
@@ -242,8 +249,18 @@ def _chunks(size: int, most: int) -> Iterator[int]:
         size -= most
 
 
-def _transfer(gpu: Gpu, path: tuple[tuple[str, float], ...], size: int, beside: tuple[int, int]) -> Transfer:
+def sdma_transfer(
+    gpu: Gpu, path: tuple[tuple[str, float], ...], size: int, beside: tuple[int, int] | None = None
+) -> Transfer:
+    """A copy by one SDMA engine along `path`; `beside` as in `Transfer`."""
+
     def start(done: Callable[[], None]) -> None:
-        gpu.network.transfer(path, size, cap_bytes_per_s=gpu.spec.sdma.rate, done=lambda _: done())
+        begun = gpu.env.now
+
+        def ended(_: object) -> None:
+            gpu.engine_used(begun, gpu.env.now, size)
+            done()
+
+        gpu.network.transfer(path, size, cap_bytes_per_s=gpu.spec.sdma.rate, done=ended)
 
     return Transfer(Kind.SDMA_COPY, start, beside)

@@ -30,7 +30,6 @@ class Restore:
         pages: PageCosts,
         host: HostMemory,
         migrations: list[Migration],
-        prefers_host: bool,
     ) -> None:
         self._gpu = gpu_index
         self._costs = driver.costs
@@ -38,7 +37,6 @@ class Restore:
         self._pages = pages
         self._host = host
         self._migrations = migrations
-        self._prefers_host = prefers_host  # apu_prefer_gtt: MI300A class
         self.granule_pages = driver.svm.default_granularity // PAGE_BYTES
         self._skip_ps = driver.svm.recent_skip if driver.switches.recent_skip is RecentSkip.ON else 0
 
@@ -48,12 +46,11 @@ class Restore:
             return 0
         return svm.validated_ps + self._skip_ps
 
-    def placement(self, svm: SvmRange) -> int:
-        """svm_range_best_restore_location: every SVM GPU has the ACCESS bit under XNACK, unless told otherwise."""
-        if self._prefers_host:
-            return CPU
-        if svm.preferred is not None:
-            return svm.preferred
+    def placement(self) -> int:
+        """svm_range_best_restore_location, step 4: under XNACK every SVM GPU has the ACCESS bit of each range.
+
+        Left out: APUs, preferred locations and in-place access, which nothing sets in this version.
+        """
         return self._gpu
 
     def stages(self, process: KfdProcess, vma: Vma, page: int, plan: Plan) -> Stages:
@@ -65,7 +62,7 @@ class Restore:
             fixed += self._costs.range_create
         yield Kind.DRIVER_FIXED, fixed
         first, last = svm.granule(page)
-        best = self.placement(svm)
+        best = self.placement()
         if svm.location not in (CPU, best):  # another GPU's VRAM: the whole range goes through RAM
             old = self._migrations[svm.location]
             yield from old.to_ram(process, vma, svm, svm.first, svm.last, Trigger.PAGEFAULT_GPU)

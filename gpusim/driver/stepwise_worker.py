@@ -111,6 +111,7 @@ class StepwiseWorker(FaultWorker):
 
     def _look_and_drop(self, vector: Vector, *, again: bool) -> None:
         end = self._env.now + self._cost
+        self.use.add(self._env.now, end, 0)
         self._free_ps = end
         self._busy = True
 

@@ -17,7 +17,6 @@ class SvmRange:
         "granule_pages",
         "last",
         "mapped",
-        "preferred",
         "registered",
         "validated_ps",
         "vram_pages",
@@ -28,7 +27,6 @@ class SvmRange:
         self.last = last
         self.granule_pages = granule_pages
         self.registered = registered
-        self.preferred: int | None = None
         self.bo_on = CPU
         self.vram_pages = 0
         self.mapped = False

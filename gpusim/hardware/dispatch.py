@@ -63,7 +63,7 @@ class Dispatch:
         self.hbm_bytes = max(1, round(self.step_bytes * hbm_share))
         alone_ps = self.step_bytes * 1e12 / cap_bytes_per_s + (stream.translation_ps or 0)
         self.alone_ps = int(alone_ps * 1.01) + 2  # a step that takes longer shared the memory
-        self.job_class: MemoryClass = gpu.hbm.job_class(self.hbm_bytes * 1e12 / alone_ps)
+        self.job_class: MemoryClass = gpu.hbm.job_class(self.step_bytes * hbm_share * 1e12 / alone_ps)
         self._link_cap = link_cap_bytes_per_s
         self._next = 0  # frontier order: the next step to hand out
         self._own: dict[Wave, tuple[int, int, int]] = {}  # other orders: next step, end, stride of a wave

@@ -8,6 +8,7 @@ from gpusim.engine.environment import Environment
 from gpusim.engine.flows import Network
 from gpusim.engine.record import Recorder, Snapshot
 from gpusim.engine.server import Server
+from gpusim.engine.timeline import Timeline
 from gpusim.hardware.dispatch import Dispatch
 from gpusim.hardware.gpu_spec import GpuSpec
 from gpusim.hardware.gpuvm import Vm
@@ -49,6 +50,7 @@ class Gpu:
         )
         self.retry = RetryUnit(spec.retry, env=env, listener=listener, random=random)
         self.sdma = Server(env, f"{self.name}.sdma", lanes=spec.sdma.engines)
+        self.sdma_use = Timeline(f"{self.name}.sdma")  # of all engines together
         self.h2d = ((f"{link}.h2d", 1.0),)
         self.d2h = ((f"{link}.d2h", 1.0),)
         self.zero_copy_reads = ((f"{link}.h2d", 1.0 / spec.zero_copy.read_efficiency),)
@@ -57,6 +59,10 @@ class Gpu:
         self.releasing: Snapshot = ([0] * recorder.kinds, 0)
         self.wave_steps = 0
         self._dispatches: list[Dispatch] = []
+
+    def engine_used(self, start_ps: int, end_ps: int, size_bytes: int) -> None:
+        """An SDMA engine copied or cleared `size_bytes`."""
+        self.sdma_use.add(start_ps, end_ps, size_bytes, (end_ps - start_ps) // self.sdma.lanes)
 
     def start(self, dispatch: Dispatch, base: Snapshot) -> None:
         """Let a kernel begin; those in flight share the slots equally."""

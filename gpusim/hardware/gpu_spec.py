@@ -20,7 +20,7 @@ class XnackSupport(StrEnum):
 class ComputeSpec(Spec):
     """Compute units and what one wavefront can have in flight."""
 
-    compute_units: int = Field(gt=0, description="active compute units")
+    compute_units: int = Field(gt=0, le=4096, description="active compute units")
     xcds: int = Field(default=1, gt=0, description="accelerator dies, each with a UTCL2 of its own")
     simds: int = Field(default=4, gt=0, description="SIMDs of a compute unit")
     waves_per_simd: int = Field(gt=0, description="wavefront slots of a SIMD")

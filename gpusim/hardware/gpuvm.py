@@ -86,6 +86,13 @@ class Region:
         self.valid[first : last + 1] = bytes(last + 1 - first)
         return True
 
+    def try_again(self, time_ps: int) -> None:
+        """Queues that were stopped go on: all that wait look for their pages anew."""
+        waiting, self._waiting = self._waiting, {}
+        for entries in waiting.values():
+            for waiter in entries:
+                waiter.valid_at(time_ps)
+
     def waiters(self) -> int:
         """Wavefronts that wait for a page of this region."""
         return sum(len(entries) for entries in self._waiting.values())

@@ -29,6 +29,8 @@ class Stretch:
         "_flows",
         "_job",
         "_open",
+        "_since",
+        "_slots_ps",
         "_start",
         "_ways",
         "first",
@@ -52,7 +54,8 @@ class Stretch:
         self.weight = weight
         self._base = base
         self._done = done
-        self._start = dispatch.env.now
+        self._start = self._since = dispatch.env.now
+        self._slots_ps = 0
         self._capped = dispatch.job_class.capped_ps
         local, reads, writes = dispatch.stretch_parts(first)
         gpu = dispatch.gpu
@@ -76,6 +79,8 @@ class Stretch:
     def reweight(self, weight: int) -> None:
         """More or fewer wavefronts work on it from now on."""
         if weight != self.weight:
+            self._slots_ps = self._slot_time()
+            self._since = self._dispatch.env.now
             self.weight = weight
             if self._job is not None:
                 self._job.reweight(weight)
@@ -84,6 +89,10 @@ class Stretch:
                 left = flow.size_bytes - flow.cut()
                 self._flows.remove(flow)
                 self._send(path, left, per_step)
+
+    def _slot_time(self) -> int:
+        """Picoseconds of all slots together so far."""
+        return self._slots_ps + self.weight * (self._dispatch.env.now - self._since)
 
     def _job_ended(self) -> None:
         self._job = None
@@ -110,7 +119,11 @@ class Stretch:
             parts = [(Kind.ZERO_COPY_LINK, length)]
         else:
             capped = dispatch.job_class.capped_ps - self._capped
-            parts = [(Kind.COMPUTE if 2 * capped >= length else Kind.HBM, length)]
+            if 2 * capped >= length:
+                alone = min(length, self._slot_time() // min(dispatch.slots, self.steps))
+                parts = [(Kind.COMPUTE, alone), (Kind.WAVE_SLOTS, length - alone)]
+            else:
+                parts = [(Kind.HBM, length)]
         start = self._start
         recorder = dispatch.gpu.recorder
         for part, spent in parts:

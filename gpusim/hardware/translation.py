@@ -1,8 +1,9 @@
 """UTCL1 and UTCL2: LRU translation caches whose hits and misses are arithmetic, not events.
 
 Models reach and the added latency of a miss. Left out: ways and banks, hit-on-miss, the separate 4 KiB and large-page
-arrays of UTCL2, page-walk caches (a walk has one cost). An entry covers a 2 MiB fragment of VRAM or one 4 KiB page of
-scattered host memory. Source of latencies: `LAT001`-`LAT053` as solved in the profile.
+arrays of UTCL2, page-walk caches (a walk has one cost). An entry covers a 2 MiB fragment; a step looks up the first
+page of each operand. Steps in host memory are not looked up: the link hides it. Source of latencies: `LAT001`-`LAT053`
+as solved in the profile.
 """
 
 from __future__ import annotations

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpusim.driver.switches import RecentSkip
 from gpusim.kinds import LABELS, Kind
 from gpusim.quantity import format_duration_ps, format_rate, format_size
+from gpusim.spec import PAGE_BYTES
 
 if TYPE_CHECKING:
     from gpusim.machine.build import Machine
-    from gpusim.rundata import RunData
+    from gpusim.rundata import RunData, StepData
 
 #: what the fault worker spends on a fault, apart from waiting
 SERVICE = (
@@ -42,40 +44,58 @@ def formula(machine: Machine, data: RunData) -> str | None:
     if not steps:
         return None
     step = max(steps, key=lambda candidate: candidate.end_ps - candidate.start_ps)
-    spent = step.attribution or {}
     length = step.end_ps - step.start_ps
-    text = _fault_formula(machine, data, step.start_ps, step.end_ps) if step.kind == "launch" else None
-    if text is None:
-        kind = max(spent, key=lambda candidate: spent[candidate])
-        text = _rate_formula(machine, kind, step.bytes, spent[kind])
-    return None if text is None else f"{step.name}: {text}; simulated {format_duration_ps(length)}"
+    for text, value in _candidates(machine, data, step):
+        if abs(value - length) <= CLOSE * length:
+            return (
+                f"{step.name}: {text} = {format_duration_ps(value)}; simulated {format_duration_ps(length)}"
+            )
+    return None
 
 
-def _fault_formula(machine: Machine, data: RunData, start: int, end: int) -> str | None:
+#: a formula is shown only where it comes this near to what was simulated
+CLOSE = 0.1
+
+Candidate = tuple[str, int]
+
+
+def _candidates(machine: Machine, data: RunData, step: StepData) -> Iterator[Candidate]:
+    """Formulas that may hold for a step, the most telling first."""
+    spent = step.attribution or {}
+    if step.kind == "launch":
+        yield from _faults(machine, data, step)
+    kind = max(spent, key=lambda candidate: spent[candidate])
+    if kind is Kind.HBM:
+        for device in machine.hardware.node.devices[:1]:
+            rate = device.gpu.spec.hbm.bandwidth
+            yield f"{format_size(step.bytes)} / {format_rate(rate)} of HBM", _quotient(step.bytes, rate)
+    elif kind is Kind.SDMA_COPY:
+        yield from _copies(machine, step.bytes)
+    elif kind is Kind.ZERO_COPY_LINK:
+        yield from _zero_copy(machine, step.bytes)
+    elif step.kind == "host_touch":
+        yield from _touch(machine, step.bytes)
+
+
+def _faults(machine: Machine, data: RunData, step: StepData) -> Iterator[Candidate]:
     faults = data.tables["faults"]
-    inside = (faults["mapped_ps"] >= start) & (faults["mapped_ps"] <= end)
+    inside = (faults["mapped_ps"] >= step.start_ps) & (faults["mapped_ps"] <= step.end_ps)
     served = int(inside.sum())
     if not served:
-        return None
+        return
     service = int((faults["mapped_ps"] - faults["started_ps"])[inside].sum()) // served
-    skipping = int((faults["recent_skip_ps"][inside] > 0).sum())
-    if 2 * skipping > served:
-        window = machine.hardware.node.driver.svm.recent_skip
-        ranges = _ranges_touched(machine)
-        total = served * (window + service) // ranges
-        per = f" / {ranges} ranges at once" if ranges > 1 else ""
-        return (
-            f"{served} granules x ({format_duration_ps(window)} + {format_duration_ps(service)} of service){per} "
-            f"= {format_duration_ps(total)}, if each range always has a fault waiting"
-        )
-    return (
-        f"{served} faults x {format_duration_ps(service)} of service, one at a time "
-        f"= {format_duration_ps(served * service)}"
-    )
+    window = machine.hardware.node.driver.svm.recent_skip
+    ranges = _ranges_touched(machine)
+    together = f" / {ranges} ranges at once" if ranges > 1 else ""
+    each = format_duration_ps(service)
+    if 2 * int((faults["recent_skip_ps"][inside] > 0).sum()) > served:
+        text = f"{served} granules x ({format_duration_ps(window)} + {each} of service){together}"
+        yield text, served * (window + service) // ranges
+    yield f"{served} faults x {each} of service, one at a time", served * service
 
 
 def _ranges_touched(machine: Machine) -> int:
-    """Registered ranges that were restored: they wait side by side only as far as wavefronts reach them."""
+    """Registered ranges that were restored."""
     return max(
         1,
         sum(
@@ -86,31 +106,38 @@ def _ranges_touched(machine: Machine) -> int:
     )
 
 
-def _rate_formula(machine: Machine, kind: Kind, size: int, spent: int) -> str | None:
-    if not size:
-        return None
-    node = machine.hardware.node
-    if kind is Kind.HBM and node.devices:
-        rate = node.devices[0].gpu.spec.hbm.bandwidth
-        return f"{format_size(size)} / {format_rate(rate)} of HBM = {_quotient(size, rate)}"
-    if kind is Kind.SDMA_COPY:
-        rate = size * 1e12 / max(1, spent)
-        return f"{format_size(size)} / {format_rate(rate)} on the link = {_quotient(size, rate)}"
-    if kind is Kind.ZERO_COPY_LINK:
-        rate = size * 1e12 / max(1, spent)
-        return (
-            f"{format_size(size)} / {format_rate(rate)} across the link, both ways = {_quotient(size, rate)}"
-        )
-    if kind in (Kind.PAGE_ALLOC, Kind.PAGE_ZERO):
-        pages = -(-size // 4096)
-        cost = node.host_spec.pages
-        each = cost.fault + cost.alloc + cost.zero
-        return f"{pages} pages x {format_duration_ps(each)} to fault in = {format_duration_ps(pages * each)}"
-    return None
+def _copies(machine: Machine, size: int) -> Iterator[Candidate]:
+    for device in machine.hardware.node.devices[:1]:
+        gpu = device.gpu
+        for way, setup in (("h2d", gpu.spec.sdma.copy_h2d), ("d2h", gpu.spec.sdma.copy_d2h)):
+            link = machine.hardware.network.link(f"{gpu.name}.pcie.{way}").capacity * 1e12
+            rate = min(link, gpu.spec.sdma.rate)
+            text = f"{format_duration_ps(setup)} + {format_size(size)} / {format_rate(rate)} of the link"
+            yield text, setup + _quotient(size, rate)
 
 
-def _quotient(size: int, rate: float) -> str:
-    return format_duration_ps(round(size * 1e12 / rate))
+def _zero_copy(machine: Machine, size: int) -> Iterator[Candidate]:
+    for device in machine.hardware.node.devices[:1]:
+        spec = device.gpu.spec.zero_copy
+        ways = (("read", "h2d", spec.read_efficiency), ("written", "d2h", spec.write_efficiency))
+        for word, way, efficiency in ways:
+            link = machine.hardware.network.link(f"{device.gpu.name}.pcie.{way}").capacity * 1e12
+            text = f"{format_size(size)} {word} / {format_rate(link * efficiency)} across the link"
+            yield text, _quotient(size, link * efficiency)
+
+
+def _touch(machine: Machine, size: int) -> Iterator[Candidate]:
+    host = machine.hardware.node.host_spec
+    pages = -(-size // PAGE_BYTES)
+    each = host.pages.fault + host.pages.alloc + host.pages.zero
+    stream = f"{format_size(size)} / {format_rate(host.thread_bandwidth)}"
+    streaming = _quotient(size, host.thread_bandwidth)
+    yield f"{pages} pages x {format_duration_ps(each)} + {stream}", pages * each + streaming
+    yield stream, streaming
+
+
+def _quotient(size: int, rate: float) -> int:
+    return round(size * 1e12 / rate)
 
 
 def notes(machine: Machine, data: RunData) -> list[str]:

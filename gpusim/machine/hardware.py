@@ -94,7 +94,6 @@ class Hardware:
                 pages=host_spec.pages,
                 host=host,
                 migrations=migrations,
-                prefers_host=False,
             )
             queue = FaultQueue(
                 cam=gpu.spec.retry.cam_entries,

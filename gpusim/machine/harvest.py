@@ -32,7 +32,7 @@ NOT_MODELLED = (
     "eviction under oversubscription",
     "peer access and copies between GPUs",
     "page-walk caches and the separate 4 KiB and large-page arrays of UTCL2",
-    "the overflow of interrupt rings",
+    "the software fault filter, stale faults and the overflow of interrupt rings",
     "host memory bandwidth shared by CPU threads and DMA",
     "HBM bandwidth used by SDMA copies over the host link",
     "file I/O",
@@ -161,7 +161,7 @@ def _uses(machine: Machine, makespan: int) -> list[ResourceUse]:
     for device, worker in zip(hardware.node.devices, hardware.workers, strict=True):
         gpu = device.gpu
         uses.append(_use(gpu.hbm.use, f"{gpu.name}.hbm", "memory", gpu.hbm.capacity * 1e12))
-        uses.append(_use(gpu.sdma.use, f"{gpu.name}.sdma", "engine", None))
+        uses.append(_use(gpu.sdma_use, f"{gpu.name}.sdma", "engine", None))
         uses.append(_use(worker.use, f"{gpu.name}.fault_worker", "worker", None))
     uses.append(_use(hardware.host_memory.use, "host.memory", "memory", hardware.host_memory.capacity * 1e12))
     uses.extend(
@@ -172,7 +172,7 @@ def _uses(machine: Machine, makespan: int) -> list[ResourceUse]:
 
 def _use(timeline: Timeline, name: str, group: str, capacity: float | None) -> ResourceUse:
     rows = timeline.rows()
-    carries_bytes = group in ("link", "memory")
+    carries_bytes = group in ("link", "memory", "engine")
     return ResourceUse(
         name=name,
         group=group,

@@ -15,8 +15,9 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NoReturn, TypeVar
+from typing import Any, Generic, NoReturn, TypeVar
 
 import click
 
@@ -94,14 +95,26 @@ def split_commas(text: str) -> list[str]:
     return [part.strip() for part in parts]
 
 
-def each(files: Iterable[Path], work: Callable[[Path], Made]) -> list[tuple[Path, Made | None, int]]:
-    """Do `work` for every file, whatever the others do; complaints go to stderr. Gives file, result, code."""
-    found: list[tuple[Path, Made | None, int]] = []
+@dataclass(frozen=True, slots=True)
+class Tried(Generic[Made]):
+    """What came of one of several files: what was made of it, or the problems that prevented it."""
+
+    file: Path
+    made: Made | None
+    code: int
+    problems: tuple[Problem, ...] = ()
+
+
+def each(files: Iterable[Path], work: Callable[[Path], Made]) -> list[Tried[Made]]:
+    """Do `work` for every file, whatever the others do; complaints go to stderr."""
+    found: list[Tried[Made]] = []
     for file in files:
         try:
-            found.append((file, work(file), FINE))
+            found.append(Tried(file, work(file), FINE))
         except Exception as error:  # noqa: BLE001 - the other files still have their turn
-            found.append((file, None, complain(error)))
+            said = Problem(f"{type(error).__name__}: {error}", file=str(file))
+            problems = error.problems if isinstance(error, InputError) else (said,)
+            found.append(Tried(file, None, complain(error), problems))
     return found
 
 
@@ -120,6 +133,9 @@ def complain(error: Exception) -> int:
     if isinstance(error, GpusimError) and not isinstance(error, InvariantError):
         _say(f"gpusim: {error}")
         return BUG
+    if isinstance(error, FileNotFoundError) and _nowhere():
+        _say("gpusim: the current directory does not exist any more: change to one that does")
+        return WRONG_INPUT
     if isinstance(error, MemoryError):
         _say("gpusim: this machine has not enough memory for the run")
         return BUG
@@ -140,6 +156,7 @@ def complain(error: Exception) -> int:
 
 def leave(work: Callable[[], int]) -> NoReturn:
     """Run a command and end the process with its code, whatever happens in it."""
+    reopen()
     try:
         code = work()
         sys.stdout.flush()
@@ -160,10 +177,29 @@ def leave(work: Callable[[], int]) -> NoReturn:
     sys.exit(code)
 
 
+def reopen() -> None:
+    """Let what a closed stream (`>&-`) would take go nowhere.
+
+    It also takes the stream's number, which the next file that is opened would get otherwise.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: PTH123, SIM115
+
+
 def deafen() -> None:
     """Let further output go nowhere, so that nobody trips over the closed pipe again."""
     with open(os.devnull, "w", encoding="utf-8") as nowhere:  # noqa: PTH123 - it is no file
         os.dup2(nowhere.fileno(), sys.stdout.fileno())
+
+
+def _nowhere() -> bool:
+    """Has the current directory been deleted?"""
+    try:
+        Path.cwd()
+    except FileNotFoundError:
+        return True
+    return False
 
 
 def _say(words: str, end: str = "\n") -> None:

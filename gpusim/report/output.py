@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterable, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from rich.console import RenderableType
 
+    from gpusim.report.failures import Tried
     from gpusim.result import Result
     from gpusim.result.verify import Check
     from gpusim.scenario.schema import Scenario
@@ -32,13 +34,17 @@ def answer(result: Result, *, as_json: bool, quiet: bool) -> None:
         _show(terminal.answer(result, result.check()))
 
 
-def checks(found: Sequence[tuple[Path, Scenario | None, int]], *, as_json: bool) -> None:
-    """After `check`; what is wrong has been said on stderr."""
+def checks(found: Sequence[Tried[Scenario]], *, as_json: bool) -> None:
+    """After `check`; what is wrong has been said on stderr, and is in the JSON too."""
     if as_json:
-        _json([{"file": str(file), "ok": scenario is not None} for file, scenario, _ in found])
+        _json(
+            [
+                {"file": str(one.file), "ok": one.made is not None, "problems": [*map(asdict, one.problems)]}
+                for one in found
+            ]
+        )
         return
-    good = [f"{file}: ok ({scenario.name})" for file, scenario, _ in found if scenario is not None]
-    lines(good)
+    lines(f"{one.file}: ok ({one.made.name})" for one in found if one.made is not None)
 
 
 def explanation(result: Result, found: Sequence[Check] | None, *, as_json: bool) -> None:

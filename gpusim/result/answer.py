@@ -1,7 +1,8 @@
 """The answer in one sentence, with the metric behind it.
 
 What is answered: how the program ended if it died; else the steps that the first `expect` row speaks of;
-else those kernels (or, without kernels, those steps) that took the most time together.
+else, where no step takes most of the time, the whole program with its longest steps; else those kernels (or,
+without kernels, those steps) that took the most time together.
 """
 
 from __future__ import annotations
@@ -10,11 +11,15 @@ from collections.abc import Sequence
 from typing import Any
 
 from gpusim.result import text
-from gpusim.result.paths import indices_of, step_name_of
+from gpusim.result.groups import StepGroup, grouped, working
+from gpusim.result.paths import rounds_of, step_name_of
 
 Row = dict[str, Any]
 
 _STEADY = 0.02  # instances closer together than this are one number
+_MOST = 0.5  # a step that takes more of the makespan is what the run is about
+_LONGEST = 3  # steps named beside the whole
+_WAITING = ("synchronize", "wait", "record", "barrier")  # verbs whose time is that of other steps
 _FIRST = 1.10  # a first pass slower than the rest by this factor is worth a word
 
 
@@ -22,11 +27,18 @@ def answer(summary: dict[str, Any], expected: Sequence[str] = ()) -> dict[str, A
     """`{text, metric, value, unit}` of a summary whose other parts are complete."""
     if summary["outcome"] != "completed":
         return _died(summary)
-    group = _group(summary["steps"], expected)
     makespan_ns = summary["makespan_ns"]
+    group = _expected(summary["steps"], expected)
     if not group:
-        words = f"The program takes {text.time(makespan_ns)}."
-        return {"text": words, "metric": "makespan_ns", "value": makespan_ns, "unit": "ns"}
+        works = [one for one in grouped(working(summary["steps"])) if one.kind not in _WAITING]
+        works.sort(key=_each_ns, reverse=True)
+        if not works:
+            return _whole(f"The program takes {text.time(makespan_ns)}.", makespan_ns)
+        if len(works) > 1 and _each_ns(works[0]) <= _MOST * makespan_ns:
+            longest = _listed([_longest(one) for one in works[:_LONGEST]])
+            took = f"The whole program takes {text.time(makespan_ns)}"
+            return _whole(f"{took}; its longest steps are {longest}.", makespan_ns)
+        group = _group(summary["steps"])
     words, metric, value_ns = _took(group)
     busy_ns = max(row["end_ns"] for row in group) - min(row["start_ns"] for row in group)
     if busy_ns < 0.95 * makespan_ns:
@@ -52,13 +64,33 @@ def _died(summary: dict[str, Any]) -> dict[str, Any]:
     return {"text": words.rstrip(".") + ".", "metric": "outcome", "value": outcome, "unit": None}
 
 
-def _group(steps: list[Row], expected: Sequence[str]) -> list[Row]:
-    """The steps of one name that the answer is about."""
+def _whole(words: str, makespan_ns: float) -> dict[str, Any]:
+    return {"text": words, "metric": "makespan_ns", "value": makespan_ns, "unit": "ns"}
+
+
+def _each_ns(group: StepGroup) -> float:
+    """The time that each process spends in the steps of a group."""
+    return group.total_ns / group.processes
+
+
+def _longest(group: StepGroup) -> str:
+    times = round(len(group.rows) / group.processes)
+    passes = f" in {times} passes" if times > 1 else ""
+    return f"`{group.name}` ({text.time(_each_ns(group))}{passes})"
+
+
+def _listed(words: Sequence[str]) -> str:
+    return f"{', '.join(words[:-1])} and {words[-1]}"
+
+
+def _expected(steps: list[Row], expected: Sequence[str]) -> list[Row]:
+    """The steps that the first `expect` row that names any speaks of."""
     names = [name for name in map(step_name_of, expected) if name is not None]
-    for name in names[:1]:
-        chosen = [row for row in steps if row["name"] == name]
-        if chosen:
-            return chosen
+    return [row for row in steps if row["name"] == names[0]] if names else []
+
+
+def _group(steps: list[Row]) -> list[Row]:
+    """The steps of one name that took the most time, kernels before others."""
     candidates = [row for row in steps if row["kind"] == "launch"] or steps
     total: dict[str, float] = {}
     for row in candidates:
@@ -80,9 +112,14 @@ def _took(group: list[Row]) -> tuple[str, str, float]:
         spread = _spread([row["duration_ns"] for row in group])
         words = f"`{name}` takes {spread}{on_ranks}{_rate(group)}"
         return words, f"steps.{name}[*].duration_ns.mean", _mean(group)
-    lowest = min(indices_of(row["path"])[0] for row in group)
-    first = [row for row in group if indices_of(row["path"])[0] == lowest]
-    later = [row for row in group if indices_of(row["path"])[0] != lowest]
+    if len({row["path"] for row in group}) < len(group) or not all(map(rounds_of, group)):
+        # several steps of the program share the name, because none was given
+        words = f"Each of {len(group) // ranks} steps `{name}` takes "
+        words += f"{_spread([row['duration_ns'] for row in group])}{on_ranks}{_rate(group)}"
+        return words, f"steps.{name}[*].duration_ns.mean", _mean(group)
+    lowest = min(rounds_of(row)[0] for row in group)
+    first = [row for row in group if rounds_of(row)[0] == lowest]
+    later = [row for row in group if rounds_of(row)[0] != lowest]
     if not later:
         return (
             f"`{name}` takes {text.time(_mean(group))}{on_ranks}",

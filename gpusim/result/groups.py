@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from gpusim.result.paths import rounds_of
+
 #: verbs that only hold other steps
 CONTAINERS = ("repeat", "parallel")
 
@@ -90,10 +92,9 @@ def grouped(steps: Sequence[Mapping[str, Any]], *, split_first: bool = False) ->
         found.setdefault((row["name"], row["kind"]), []).append(row)
     groups: list[StepGroup] = []
     for (name, kind), rows in found.items():
-        first = [row for row in rows if row["path"].startswith(f"{name}[0]")]
-        later = [row for row in rows if not row["path"].startswith(f"{name}[0]")]
-        repeated = len({row["process"] for row in rows}) < len(rows)
-        if split_first and repeated and first and later:
+        first = [row for row in rows if rounds_of(row)[:1] == (0,)]
+        later = [row for row in rows if rounds_of(row)[:1] > (0,)]
+        if split_first and first and later and len(first) + len(later) == len(rows):
             head, tail = (
                 StepGroup(f"{name}[0]", kind, tuple(first)),
                 StepGroup(f"{name}[1:]", kind, tuple(later)),

@@ -4,7 +4,8 @@
 |---|---|
 | `makespan_ns`, `outcome`, `seed`, `answer.value` | the value of summary.json |
 | `faults.serviced`, `faults.latency_ns.p95`, `faults.per_gpu.gpu0.raised` | counters and latency blocks |
-| `migrations.host_to_device.bytes`, `io.fastpath.read.requests`, `engine.events` | the same |
+| `migrations.host_to_device.bytes`, `engine.events` | the same |
+| `io.fastpath.read.requests` | the same, in runs that model file I/O |
 | `links.NAME.bytes`, `resources.NAME.busy_fraction` | NAME may hold dots and brackets |
 | `processes.NAME.outcome`, `processes.NAME.end_ns` | one process; NAME may end in `[rank]` |
 | `attribution.KIND` | fraction of the makespan; 0 for a kind that did not occur |
@@ -18,11 +19,12 @@ from __future__ import annotations
 
 import difflib
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from gpusim.errors import InputError, Problem
-from gpusim.scenario.metrics import KINDS, STATISTICS, STEP_FIELDS
+from gpusim.scenario.metrics import KINDS, STATISTICS, STEP_FIELDS, WORDS
 
 Value = int | float | str | None
 
@@ -93,8 +95,11 @@ def names(summary: Mapping[str, Any]) -> Iterator[str]:
         yield from (f"processes.{process['name']}.{field}" for field in ("outcome", "error", "end_ns"))
     if summary["attribution"] is not None:
         yield from (f"attribution.{kind}" for kind in KINDS)
-    for row in summary["steps"]:
-        yield from (f"steps.{row['path']}.{field}" for field in STEP_FIELDS)
+    for path, times in Counter(row["path"] for row in summary["steps"]).items():
+        if times == 1:
+            yield from (f"steps.{path}.{field}" for field in STEP_FIELDS)
+        else:  # steps without names of their own: only together
+            yield from (f"steps.{path}.{field}.mean" for field in STEP_FIELDS if field not in WORDS)
 
 
 def step_name_of(path: str) -> str | None:
@@ -107,6 +112,12 @@ def step_name_of(path: str) -> str | None:
 def indices_of(path: str) -> tuple[int, ...]:
     """`blur[3][1]` -> (3, 1)."""
     return tuple(int(index) for index in _INDEX.findall(_SELECTORS.search(path)[0]))  # type: ignore[index]
+
+
+def rounds_of(row: Mapping[str, Any]) -> tuple[int, ...]:
+    """The repeat indices of a step's row, without the rank; () outside loops."""
+    indices = indices_of(row["path"])
+    return indices[:-1] if row["process"].endswith("]") else indices
 
 
 def statistic(values: Sequence[float], name: str) -> float | int | None:
@@ -143,11 +154,13 @@ def _steps(summary: Mapping[str, Any], path: str, rest: str) -> Value:
     ]
     if wanted is None:
         if many or len(values) != 1:
+            same = len({row["path"] for row in chosen}) < len(chosen)
+            remedy = "give the steps names of their own" if same else "name one of them"
             raise InputError(
                 [
                     Problem(
                         f"names {len(values)} steps ({', '.join(row['path'] for row in chosen[:3])}"
-                        f"{', ...' if len(chosen) > 3 else ''}): end it in a statistic or name one of them",
+                        f"{', ...' if len(chosen) > 3 else ''}): end it in a statistic or {remedy}",
                         path=path,
                         legal=", ".join(STATISTICS),
                         nearest=f"{path}.mean",
@@ -179,6 +192,8 @@ def _select(rows: list[Any], selectors: list[str], path: str) -> list[Any]:
         raise InputError([Problem(f"has {len(selectors)} indices, the step has {depth}", path=path)])
     chosen = rows
     for level, selector in enumerate(selectors):
+        if selector.strip() == "*":  # also those outside the loop, which have no index at this level
+            continue
         there = sorted(
             {indices_of(row["path"])[level] for row in rows if len(indices_of(row["path"])) > level}
         )
@@ -192,11 +207,9 @@ def _select(rows: list[Any], selectors: list[str], path: str) -> list[Any]:
 def _indices(selector: str, there: list[int], path: str) -> set[tuple[int]]:
     length = there[-1] + 1
     try:
-        if selector.strip() == "*":
-            found: Sequence[int] = there
-        elif ":" in selector:
+        if ":" in selector:
             bounds = [int(part) if part.strip() else None for part in selector.split(":")]
-            found = range(length)[slice(*bounds)]
+            found: Sequence[int] = range(length)[slice(*bounds)]
         else:
             index = int(selector)
             found = [index + length if index < 0 else index]

@@ -235,7 +235,9 @@ def summary_schema() -> dict[str, Any]:
                     _object({"group": words} | use), "the same for fault workers, engines, memories and locks"
                 ),
                 "io": _object(
-                    {path: _object({"read": io, "write": io}) for path in ("fastpath", "fallback")}
+                    {path: _object({"read": io, "write": io}) for path in ("fastpath", "fallback")},
+                    optional=("fastpath", "fallback"),
+                    text="empty when file I/O is not modelled, see not_modelled",
                 ),
                 "attribution": fractions,
                 "notes": _is("array", "what to know beside the breakdown", items=words),

@@ -182,10 +182,12 @@ def _faults(data: RunData) -> dict[str, Any]:
     return block(data.faults, slice(None)) | {"per_gpu": split("gpu"), "per_process": split("process")}
 
 
-def _io(table: Mapping[str, Any] | None) -> dict[str, Any]:
+def _io(rows: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Requests by path and direction; {} when the run does not model file I/O."""
     import numpy as np
 
-    rows = table or {"path": [], "direction": [], "start_ps": [], "end_ps": [], "bytes": []}
+    if rows is None:
+        return {}
     paths, directions = np.asarray(rows["path"], dtype=object), np.asarray(rows["direction"], dtype=object)
     starts, ends = (np.asarray(rows[name], dtype=np.int64) for name in ("start_ps", "end_ps"))
     sizes = np.asarray(rows["bytes"], dtype=np.int64)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from gpusim.kinds import Kind
@@ -169,13 +170,14 @@ def _links(data: RunData) -> pd.DataFrame:
 
     parts: dict[str, list[Any]] = {column.name: [] for column in TABLES["links"]}
     for use in data.uses:
-        starts = np.arange(len(use.busy_ps_per_bin), dtype=np.int64) * use.bin_ps
-        kept = starts < data.makespan_ps
-        starts = starts[kept]
-        ends = np.minimum(starts + use.bin_ps, data.makespan_ps)
-        width = ends - starts
-        busy = np.asarray(use.busy_ps_per_bin, dtype=np.int64)[kept]
-        moved = np.asarray(use.bytes_per_bin, dtype=np.int64)[kept]
+        # Python's integers up to the division: the end of the last bin may lie beyond 64 bits of picoseconds
+        count = min(len(use.busy_ps_per_bin), -(-data.makespan_ps // max(use.bin_ps, 1)))
+        bounds = [min(index * use.bin_ps, data.makespan_ps) for index in range(count + 1)]
+        starts = np.asarray(bounds[:-1], dtype=np.float64)
+        ends = np.asarray(bounds[1:], dtype=np.float64)
+        width = np.asarray([end - start for start, end in pairwise(bounds)], dtype=np.float64)
+        busy = np.asarray(use.busy_ps_per_bin[:count], dtype=np.float64)
+        moved = np.asarray(use.bytes_per_bin[:count], dtype=np.int64)
         capacity = np.nan if use.capacity_bytes_per_s is None else use.capacity_bytes_per_s / 1e9
         values: dict[str, Any] = {
             "name": [use.name] * len(starts),
@@ -185,7 +187,7 @@ def _links(data: RunData) -> pd.DataFrame:
             "bytes": moved,
             "busy_ns": busy / 1000,
             "busy_fraction": busy / width,
-            "bandwidth_gb_per_s": moved * 1000 / width,
+            "bandwidth_gb_per_s": moved * 1000.0 / width,
             "capacity_gb_per_s": np.full(len(starts), capacity),
         }
         for name, column in values.items():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from enum import StrEnum
 
-from gpusim.driver.migrate import populate
+from gpusim.driver.migrate import populate, sdma_transfer
 from gpusim.engine.record import Chain
 from gpusim.engine.stages import Stages, Transfer
 from gpusim.errors import NotSupportedYet, Problem
@@ -58,7 +58,7 @@ def memcpy(
             gpu = hip.node.devices[device_to].gpu
             yield Kind.COPY_SETUP, gpu.spec.sdma.copy_h2d
             if place_from is Place.PINNED:
-                yield _dma(gpu, gpu.h2d, length, None)
+                yield sdma_transfer(gpu, gpu.h2d, length)
             else:
                 yield from _populate(hip, source, *origin)
                 yield from _staged_up(hip, gpu, length)
@@ -66,7 +66,7 @@ def memcpy(
             gpu = hip.node.devices[device_from].gpu
             yield Kind.COPY_SETUP, gpu.spec.sdma.copy_d2h
             if place_to is Place.PINNED:
-                yield _dma(gpu, gpu.d2h, length, None)
+                yield sdma_transfer(gpu, gpu.d2h, length)
             else:
                 yield from _populate(hip, target, *to)
                 yield from _staged_down(hip, gpu, length)
@@ -110,15 +110,6 @@ def _populate(hip: Hip, allocation: Allocation, first: int, size: int) -> Stages
         yield Kind.PAGE_ZERO, missing * cost.zero
 
 
-def _dma(
-    gpu: Gpu, path: tuple[tuple[str, float], ...], size: int, beside: tuple[int, int] | None
-) -> Transfer:
-    def start(done: Callable[[], None]) -> None:
-        gpu.network.transfer(path, size, cap_bytes_per_s=gpu.spec.sdma.rate, done=lambda _: done())
-
-    return Transfer(Kind.SDMA_COPY, start, beside)
-
-
 def _chunks(hip: Hip, gpu: Gpu, size: int) -> tuple[list[int], Callable[[int], int]]:
     chunk = gpu.spec.sdma.staging
     sizes = [min(chunk, size - first) for first in range(0, size, chunk)]
@@ -131,14 +122,14 @@ def _staged_up(hip: Hip, gpu: Gpu, size: int) -> Stages:
     sizes, bounce = _chunks(hip, gpu, size)
     yield Kind.BOUNCE_COPY, bounce(sizes[0])
     for part, following in zip(sizes, [*sizes[1:], 0], strict=True):
-        yield _dma(gpu, gpu.h2d, part, (Kind.BOUNCE_COPY, bounce(following)))
+        yield sdma_transfer(gpu, gpu.h2d, part, (Kind.BOUNCE_COPY, bounce(following)))
 
 
 def _staged_down(hip: Hip, gpu: Gpu, size: int) -> Stages:
     """Device to host: SDMA fills one staging buffer while the CPU empties the other."""
     sizes, bounce = _chunks(hip, gpu, size)
     for part, previous in zip(sizes, [0, *sizes[:-1]], strict=True):
-        yield _dma(gpu, gpu.d2h, part, (Kind.BOUNCE_COPY, bounce(previous)))
+        yield sdma_transfer(gpu, gpu.d2h, part, (Kind.BOUNCE_COPY, bounce(previous)))
     yield Kind.BOUNCE_COPY, bounce(sizes[-1])
 
 

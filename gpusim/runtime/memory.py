@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from gpusim.driver.migrate import Migration, Trigger, populate
 from gpusim.driver.svm_range import CPU, SvmRange, pieces
+from gpusim.engine.record import Chain
 from gpusim.engine.stages import Do, Stages, Transfer
 from gpusim.errors import NotSupportedYet, Problem, SimulatedFailure
 from gpusim.hardware.gpuvm import HOST, LOCAL
@@ -212,13 +213,15 @@ def _bring_back(hip: Hip, thread: Thread, vma: Vma, first: int, last: int) -> St
             svm = kfd.ranges.find(page)
             if svm is not None and vma.where[at] == place:
                 granule = svm.granule(page)
-                yield from thread.stages(_cpu_fault(hip, device.migration, vma, granule, svm))
+                yield from thread.stages(_cpu_fault(hip, thread.chain, device.migration, vma, granule, svm))
             kfd.lock_path = thread.chain.snapshot()
             kfd.lock.release()
             at = vma.where.find(place, page - vma.first, last - vma.first + 1)
 
 
-def _cpu_fault(hip: Hip, migration: Migration, vma: Vma, granule: tuple[int, int], svm: SvmRange) -> Stages:
+def _cpu_fault(
+    hip: Hip, chain: Chain, migration: Migration, vma: Vma, granule: tuple[int, int], svm: SvmRange
+) -> Stages:
     yield Kind.DRIVER_FIXED, hip.node.host_spec.pages.fault
     yield from migration.to_ram(hip.kfd, vma, svm, *granule, Trigger.PAGEFAULT_CPU)
-    yield from migration.restore_queues(hip.kfd, vma, *granule)
+    yield from migration.restore_queues(hip.kfd, chain, vma, *granule)

@@ -66,7 +66,7 @@ def _stages(hip: Hip, chain: Chain, vma: Vma, first: int, last: int, target: int
         if kfd.xnack and target != CPU:
             yield from _map(hip, chain, vma, svm, start, end, target)
         elif not kfd.xnack and svm.mapped:
-            yield from node.devices[0].migration.restore_queues(kfd, vma, start, end)
+            yield from node.devices[0].migration.restore_queues(kfd, chain, vma, start, end)
 
 
 def _cover(hip: Hip, first: int, last: int) -> Stages:

@@ -17,6 +17,7 @@ from pydantic import ValidationError
 from gpusim.errors import InputError, NotSupportedYet, Problem
 from gpusim.scenario import not_supported, paths, profiles, yaml_nodes
 from gpusim.scenario.export import json_schema, resolved_yaml, run_id
+from gpusim.scenario.machine_check import check_machine
 from gpusim.scenario.mistakes import Mistakes, shown
 from gpusim.scenario.origin import Origin
 from gpusim.scenario.parts import Parts
@@ -181,7 +182,12 @@ def _machine(parts: Parts, origin: Origin, mistakes: Mistakes) -> ResolvedSystem
         machine = assemble(system, driver, folder)
         overrides = parts.tree.get("overrides")
         if isinstance(overrides, dict):
-            override(machine, {key: value for key, value in overrides.items() if _is_scalar(value)})
+            chosen = {key: value for key, value in overrides.items() if _is_scalar(value)}
+        else:
+            chosen = {}
+        wrong = check_machine(override(machine, chosen), chosen)
+        if wrong:
+            raise InputError(wrong)
     except NotSupportedYet:
         return machine  # `not_supported.check` says so with the place
     except InputError as error:
@@ -223,6 +229,12 @@ def _check_sweep(origin: Origin, tree: dict[str, Any], mistakes: Mistakes) -> No
         if path.partition(".")[0] in ("sweep", "expect", "version", "name"):
             mistakes.report(
                 place, "this cannot be swept", legal="a value that the simulation depends on", key=True
+            )
+            continue
+        if path == "seed" and (repeats := paths.get(tree, ("sweep", "replications"))) not in (None, 1):
+            message = "replications give each run a seed of its own: sweep the seed, or replicate"
+            mistakes.report(
+                place, message, read=f"replications: {shown(repeats)}", legal="one of the two", key=True
             )
             continue
         try:

@@ -67,7 +67,7 @@ def find(name: str) -> list[Profile]:
     found = [load(kind, name) for kind in KINDS if name in names(kind)]
     if not found:
         every = [known for kind in KINDS for known in names(kind)]
-        raise InputError([_unknown("profile", name, every, None)])
+        raise InputError([_unknown("", name, every, None)])
     return found
 
 
@@ -97,7 +97,7 @@ def is_path(name: str) -> bool:
 def _unknown(what: str, name: str, known: list[str], file: str | None) -> Problem:
     legal = f"{listed(known, 40)}, or the path of a file"
     return Problem(
-        f"there is no {what} profile {name!r}",
+        f"there is no {what} profile {name!r}".replace("  ", " "),
         read=repr(name),
         legal=legal,
         nearest=nearest(name, known),

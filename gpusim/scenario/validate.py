@@ -20,6 +20,9 @@ from gpusim.workload.steps.control import Repeat
 
 _VISIBLE = ("ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES")
 
+#: of all buffers of a process: the state of every 4 KiB page takes a byte of the simulator's own memory
+_MOST_BYTES = 8 * quantity.TIB
+
 #: arguments of steps that name a GPU, and what else they may say
 _DEVICES: Mapping[str, tuple[str, ...]] = {
     "gpu": (),
@@ -68,6 +71,15 @@ class Checker:
         for name, buffer in process.buffers.items():
             if buffer is not None:
                 self._buffer(process, (*process.path, "buffers", name), buffer, gpus)
+        asked = sum(buffer.size for buffer in process.buffers.values() if buffer is not None)
+        if asked > _MOST_BYTES:
+            self.mistakes.report(
+                (*process.path, "buffers"),
+                "the buffers of a process are too large to simulate, page by page",
+                read=f"{quantity.write_size(asked)} together",
+                legal=f"at most {quantity.write_size(_MOST_BYTES)}",
+                key=True,
+            )
         drives = self.machine is not None and (
             self.machine.drives or "files" not in PROCESS_KEYS_NOT_SUPPORTED_YET
         )

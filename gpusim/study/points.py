@@ -57,8 +57,11 @@ def _steps(steps: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         if len(rows) == 1:
             made |= {f"steps.{name}.{measure}": rows[0][measure] for measure in _MEASURES}
             continue
-        first = min(indices_of(step["path"])[:1] or (0,) for step in rows)[0]
-        groups = {f"{name}[{first}]": [step for step in rows if indices_of(step["path"])[:1] == (first,)]}
+        groups: dict[str, list[Mapping[str, Any]]] = {}
+        first = min((indices[:1] for step in rows if (indices := indices_of(step["path"]))), default=None)
+        if first is not None:  # steps of one name outside any loop have no index
+            chosen = [step for step in rows if indices_of(step["path"])[:1] == first]
+            groups[f"{name}[{first[0]}]"] = chosen
         groups[f"{name}[*]"] = rows
         for label, chosen in groups.items():
             for measure in _MEASURES:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from gpusim.errors import InputError, Problem
 from gpusim.result import Result
 
 if TYPE_CHECKING:
@@ -18,4 +19,9 @@ def simulated(scenario: Scenario, *, record: str = "summary", progress: Progress
     """The result of a scenario. `record` is `off`, `summary` or `spans`."""
     from gpusim.simulation import simulate
 
-    return Result.from_run(scenario, simulate(scenario, record=record, progress=progress))
+    try:
+        return Result.from_run(scenario, simulate(scenario, record=record, progress=progress))
+    except OverflowError as error:
+        message = f"the run needs numbers beyond 64 bits, such as a time of more than 104 days: {error}"
+        legal = "shorter sleeps, faster parts, or a limits.simulated_time"
+        raise InputError([Problem(message, legal=legal)]) from error

@@ -90,7 +90,8 @@ def points(scenario: Scenario) -> list[Point]:
     for combination in itertools.product(*axes.values()):
         values = tuple(zip(axes, combination, strict=True))
         for replication in range(scenario.sweep.replications):
-            made.append(Point(len(made), values, replication, scenario.seed + replication))
+            seed = dict(values).get("seed", scenario.seed) + replication
+            made.append(Point(len(made), values, replication, seed))
     return made
 
 
@@ -134,7 +135,7 @@ def save(scenario: Scenario, found: pd.DataFrame, target: Path) -> Path:
 
 
 def _run(base: Scenario, point: Point) -> dict[str, Any]:
-    scenario = base.with_(**dict(point.values), seed=point.seed)
+    scenario = base.with_(**(dict(point.values) | {"seed": point.seed}))
     return row(point.values, point.replication, point.seed, simulated(scenario).summary)
 
 

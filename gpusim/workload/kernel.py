@@ -8,6 +8,8 @@ from pydantic import Field
 
 from gpusim.spec import Duration, Size, Spec
 
+DEFAULT_STEP = 64 << 10  # bytes
+
 
 class Pattern(StrEnum):
     """How lanes turn indices into addresses."""
@@ -55,9 +57,10 @@ class KernelSpec(Spec):
         default=None, gt=0, description="workgroups launched; default: as many as the GPU holds at once"
     )
     step: Size = Field(
-        default=65536,
+        default=DEFAULT_STEP,
         gt=0,
-        description="bytes of the largest operand that a wavefront moves in one model step",
+        description="bytes of the largest operand that a wavefront moves in one model step; at the default, less where "
+        "the operand is so small that wavefronts would be left without work",
     )
     passes: int = Field(default=1, gt=0, description="times the kernel walks its buffers")
     stride: Size | None = Field(default=None, gt=0, description="pattern strided: distance between accesses")

@@ -68,6 +68,21 @@ def test_two_resident_kernels():
         assert grouped.duration(name) == pytest.approx(stepwise.duration(name), rel=0.03)
 
 
+@pytest.mark.xfail(
+    strict=True,
+    reason="Gpu.ended hands the slots of a kernel that has ended to the others with `self.releasing` as the path that led "
+    "there, which is the path of the last fault served, or empty: it is the path of the kernel that ended (Dispatch._end)",
+)
+def test_a_kernel_that_gets_the_slots_of_another_one_follows_its_path():
+    steps = [
+        launch(writes="x", wait=False, stream="a", name="one"),
+        launch(writes="y", wait=False, stream="b", name="two"),
+        synchronize(),
+    ]
+    ran = run(steps, buffers={"x": "3MiB hipMalloc", "y": "8MiB hipMalloc"}, stepwise=True)
+    assert sum(ran.attribution.values()) == ran.makespan_ps
+
+
 def test_memory_across_the_link():
     buffers = {"x": "64MiB hipHostMalloc", "y": "64MiB hipHostMalloc"}
     grouped, stepwise = both([launch(reads="x", writes="y")], buffers=buffers, kernels=kernel(step="16KiB"))
@@ -122,6 +137,7 @@ def test_a_stencil_and_a_memset():
     agree(*both(steps, buffers=buffers, kernels=kernel(pattern="stencil", points=5)), latency=0.05)
 
 
+@pytest.mark.xfail(strict=True, reason=THROWN_AWAY)
 @pytest.mark.parametrize("step", ["4KiB", "64KiB"])
 def test_random_first_touch(step):
     spec = kernel(pattern="random", bytes_per_lane="64B", step=step)

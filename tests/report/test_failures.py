@@ -84,7 +84,16 @@ def test_each_file_has_its_turn(capsys):
         return file.upper()
 
     found = failures.each(["good", "bad", "worse"], work)
-    assert found == [("good", "GOOD", 0), ("bad", None, 2), ("worse", None, 1)]
+    assert [(one.file, one.made, one.code) for one in found] == [
+        ("good", "GOOD", 0),
+        ("bad", None, 2),
+        ("worse", None, 1),
+    ]
+    assert [[problem.message for problem in one.problems] for one in found] == [
+        [],
+        ["no good"],
+        ["RuntimeError: oops"],
+    ]
     assert "no good" in capsys.readouterr().err
 
 

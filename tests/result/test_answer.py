@@ -1,6 +1,10 @@
 """The answer in one sentence."""
 
-from gpusim.result import Result
+from dataclasses import replace
+
+import pytest
+
+from gpusim.result import Result, text
 from gpusim.result.summary import build
 from gpusim.rundata import ProcessData
 from tests import synthetic
@@ -26,9 +30,9 @@ def test_the_metric_of_an_answer_gives_its_value(scenario):
 
 
 def test_a_slow_first_pass_is_told_apart(scenario):
-    text = answer(scenario, synthetic.blur(ranks=1))["text"]
-    assert "The first `blur` takes 128 ms" in text
-    assert "the 99 after it 12.7 ms" in text
+    words = answer(scenario, synthetic.blur(ranks=1))["text"]
+    assert "The first `blur` takes 128 ms" in words
+    assert "the 99 after it 12.7 ms" in words
 
 
 def test_ranks_are_counted(scenario):
@@ -72,3 +76,34 @@ def test_a_program_without_steps_still_has_an_answer(scenario):
     data = synthetic.resident()
     data.steps = []
     assert answer(scenario, data)["metric"] == "makespan_ns"
+
+
+def named(data, name, *, path=None):
+    """The data with every step called `name`, as when no step was given a name."""
+    data.steps = [replace(step, name=name, path=f"steps.{path or name}", kind=name) for step in data.steps]
+    return data
+
+
+def test_steps_that_share_a_path_are_answered_together(scenario):
+    data = named(synthetic.first_touch(), "memcpy")
+    result = Result.from_run(scenario, data)
+    times = [step.end_ps - step.start_ps for step in data.steps]
+    answer = result.summary["answer"]
+    assert answer["text"].startswith(f"Each of {len(times)} steps `memcpy` takes ")
+    assert answer["metric"] == "steps.memcpy[*].duration_ns.mean"
+    assert answer["value"] == result.metric(answer["metric"]) == pytest.approx(sum(times) / len(times) / 1000)
+
+
+def test_no_step_takes_most_of_the_time_so_the_whole_leads(scenario):
+    data = synthetic.resident()
+    (step,) = data.steps[:1]
+    third = data.makespan_ps // 3
+    data.steps = [
+        replace(step, name=name, path=f"steps.{name}", start_ps=start, end_ps=start + took, attribution=None)
+        for name, start, took in (("a", 0, third), ("b", third, third // 2), ("c", 2 * third, third // 4))
+    ]
+    found = answer(scenario, data)
+    assert (found["metric"], found["value"]) == ("makespan_ns", data.makespan_ps / 1000)
+    assert found["text"].startswith(f"The whole program takes {text.time(data.makespan_ps / 1000)}; ")
+    longest = f"`a` ({text.time(third / 1000)}), `b` ({text.time(third // 2 / 1000)}) and `c` ("
+    assert longest in found["text"]

@@ -4,7 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import gpusim as gs
 from gpusim.errors import InputError
+from gpusim.report import explain
 from gpusim.result import Result
 from gpusim.result.paths import STATISTICS, statistic, step_name_of, unit_of
 from tests import synthetic
@@ -157,3 +159,49 @@ def test_statistics_stay_within_the_values(values):
 def test_statistics_of_nothing():
     assert statistic([], "count") == 0
     assert all(statistic([], name) is None for name in STATISTICS if name != "count")
+
+
+UNNAMED = """
+version: 1
+name: unnamed
+system: {node: mi210-pcie4, gpus: 1}
+processes:
+  - name: app
+    count: RANKS
+    threads:
+      main:
+        - sleep: {duration: 1ms}
+        - sleep: {duration: 3ms}
+        - repeat: {times: 2, steps: [sleep: {duration: 4ms}]}
+        - parallel: {branches: [[sleep: {duration: 2ms}], [sleep: {duration: 2ms}]]}
+"""
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_steps_without_names_can_be_asked_for_together(ranks, tmp_path):
+    scenario = gs.load(UNNAMED.replace("RANKS", str(ranks)))
+    result = gs.run(scenario, out=tmp_path / "out")  # with all pictures
+    assert result.metric("steps.sleep[*].duration_ns.sum") == ranks * 16e6
+    assert result.metric("steps.sleep[*].duration_ns.count") == ranks * 6
+    assert result.metric("steps.sleep.duration_ns.max") == 4e6
+    if ranks == 1:
+        assert result.metric("steps.sleep[1].duration_ns") == 4e6
+    with pytest.raises(InputError, match="names of their own"):
+        result.metric("steps.sleep.duration_ns")
+    names = result.metrics()
+    assert len(names) == len(set(names))
+    for name in names:
+        result.metric(name)
+    assert all(check.ok for check in result.verify())
+    data = explain.as_json(result)
+    assert [(step["name"], step["count"]) for step in data["steps"] if step["kind"] == "sleep"] == [
+        ("sleep", ranks * 6)
+    ]
+    assert explain.explanation(result)
+    row = gs.sweep(scenario, over={"seed": [1]}).iloc[0]
+    assert row["steps.sleep[*].duration_ns.max"] == 4e6
+    for name in row.index:
+        if name.startswith("steps."):
+            assert result.metric(name) == row[name] or (
+                result.metric(name) is None and row[name] != row[name]
+            )

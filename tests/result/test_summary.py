@@ -105,6 +105,15 @@ def test_what_differs_from_run_to_run_is_under_engine(scenario):
     assert one == two
 
 
+def test_io_that_is_not_modelled_is_empty_not_zero(scenario):
+    data = synthetic.first_touch()
+    del data.tables["io"]
+    result = Result.from_run(scenario, data)
+    assert result.summary["io"] == {}
+    jsonschema.validate(result.summary, summary_schema(), jsonschema.Draft202012Validator)
+    assert not any(name.startswith("io.") for name in result.metrics())
+
+
 def test_io_that_did_not_happen_is_zero_requests(first_touch):
     block = first_touch.summary["io"]["fastpath"]["read"]
     assert block["requests"] == 0

@@ -1,5 +1,7 @@
 """Tables: nanoseconds, categories, and bins where they would be too big."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -98,3 +100,16 @@ def test_a_column_that_no_schema_knows_is_refused():
     data.tables["faults"]["mystery"] = [1, 2, 3, 4]
     with pytest.raises(ValueError, match="mystery"):
         _ = build(data)["faults"]
+
+
+def test_bins_may_reach_beyond_64_bits_of_picoseconds():
+    data = synthetic.resident()
+    bin_ps = 2**62
+    data.makespan_ps = 2**63 - 1
+    data.uses = [
+        replace(data.uses[0], bin_ps=bin_ps, busy_ps_per_bin=[bin_ps, 5, 0, 0], bytes_per_bin=[7, 9, 0, 0])
+    ]
+    links = build(data)["links"]
+    assert links["bytes"].tolist() == [7, 9]
+    assert links["end_ns"].tolist() == [bin_ps / 1000, data.makespan_ps / 1000]
+    assert links["busy_fraction"].tolist() == [1, 5 / (bin_ps - 1)]

@@ -114,9 +114,10 @@ def test_an_override_that_cannot_be_is_told(
 
 
 def test_a_spec_that_refuses_a_number_names_its_path(right: str) -> None:
-    system = machine(right, **{"overrides.gpu.compute.compute_units": -4})
+    tree = machine(right).gpus[0]
+    tree["compute"]["compute_units"] = -4
     with pytest.raises(InputError) as refusal:
-        build(GpuSpec, system.gpus[0], "gpu[0]")
+        build(GpuSpec, tree, "gpu[0]")
     assert str(refusal.value) == "gpu[0].compute.compute_units: must be above 0 (read -4)"
 
 

@@ -135,3 +135,29 @@ def test_names_inside_repeat_and_parallel_are_checked_too(spoil: Spoil) -> None:
 def test_all_of_this_is_told_although_a_part_is_broken(spoil: Spoil) -> None:
     problems = spoil(("bytes_per_lane: 8B", "bytes_per_lane: 8"), (STEP, "host_touch: {buffer: y}"))
     assert len(problems) == 2
+
+
+@pytest.mark.parametrize(
+    ("override", "message"),
+    [
+        ("gpu.compute.compute_units: 0", "must be above 0"),
+        ("gpu[1].compute.compute_units: -1", "must be above 0"),
+        ("link.coupling: 2", "must be below 1.0"),
+        ("link.h2d: 1B/s", "the other direction at full use would leave nothing of it"),
+        ("link.d2h: 900TB/s", "link.h2d: the other direction at full use would leave nothing of it"),
+        ("gpu.hbm.bandwidth: 2PB/s", "is too fast to simulate"),
+        ("cpu.cores: 0", "must be above 0"),
+    ],
+)
+def test_an_override_that_no_machine_can_have_is_refused_at_its_line(spoil, right, override, message):
+    (problem,) = spoil(("seed: 7\n", f"seed: 7\noverrides:\n  {override}\n"))
+    path = override.partition(": ")[0]
+    assert (problem.path, problem.message) == (f"overrides.{path}", message)
+    assert problem.line == right.splitlines().index("seed: 7") + 3
+
+
+def test_buffers_that_the_simulator_cannot_hold_are_refused(spoil, right):
+    (problem,) = spoil(("size: 4GiB", "size: 5TiB"), ("size: 8GiB", "size: 4TiB"))
+    assert problem.path == "processes.app.buffers"
+    assert (problem.read, problem.legal) == ("9TiB together", "at most 8TiB")
+    loader.loads(right.replace("size: 4GiB", "size: 4TiB").replace("size: 8GiB", "size: 4TiB"))

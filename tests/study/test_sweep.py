@@ -158,3 +158,24 @@ def test_points_of_several_steps_of_one_name_are_summed_up(small, tmp_path):
     assert "steps.scale[*].duration_ns.mean" in found.columns
     result = gs.run(file, set={"parameters.size": "4MiB"})
     assert found["steps.scale[*].duration_ns.max"][0] == result.metric("steps.scale[*].duration_ns.max")
+
+
+def test_the_seed_can_be_swept(small):
+    found = gs.sweep(small, over={"seed": [11, 5]})
+    assert found["seed"].tolist() == [11, 5]
+    assert found["replication"].tolist() == [0, 0]
+    assert list(found.columns).count("seed") == 1
+
+
+def test_the_seed_is_swept_or_replicated_not_both(small):
+    with pytest.raises(InputError, match="sweep the seed, or replicate"):
+        gs.sweep(small, over={"seed": [1, 2]}, replications=2)
+
+
+def test_numbers_beyond_64_bits_are_the_scenarios_fault(small, monkeypatch):
+    def overflowing(*_args, **_more):
+        raise OverflowError("int too big to convert")
+
+    monkeypatch.setattr("gpusim.simulation.simulate", overflowing)
+    with pytest.raises(InputError, match="104 days"):
+        gs.run(small)

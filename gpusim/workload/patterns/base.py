@@ -9,10 +9,25 @@ from gpusim.hardware.gpu import Gpu
 from gpusim.hardware.gpuvm import INVALID
 from gpusim.hardware.translation import FRAGMENT_PAGES
 from gpusim.runtime.launch import Argument
-from gpusim.workload.kernel import KernelSpec, Mapping
+from gpusim.workload.kernel import DEFAULT_STEP, KernelSpec, Mapping
 
 ORDERS = {Mapping.LINEAR: Order.FRONTIER, Mapping.GRID_STRIDE: Order.STRIDED, Mapping.BLOCKED: Order.SHARES}
 MEMORY_LINE = 64  # bytes; the shortest HBM access of CDNA and Vega (L2 fetches 64 B sectors)
+
+
+def model_steps(kernel: KernelSpec, bound: Sequence[Argument], gpu: Gpu) -> int:
+    """Steps in which the largest operand is walked.
+
+    At the default step, a kernel whose data are all mapped gets at least one step for each wavefront that it has in
+    flight. Where pages are missing the fault worker sets the pace, and the step stays as it is.
+    """
+    largest = max(buffer.size for buffer in bound)
+    steps = -(-largest // kernel.step)
+    if kernel.step != DEFAULT_STEP or any(INVALID in buffer.region.valid for buffer in bound):
+        return steps
+    lanes = -(-largest // kernel.bytes_per_lane)
+    wavefronts = -(-lanes // gpu.spec.compute.lanes)
+    return max(steps, min(wavefronts, gpu.spec.compute.slots))
 
 
 class Walk:
@@ -32,7 +47,7 @@ class Walk:
         halo: int = 0,
     ) -> None:
         largest = max(buffer.size for buffer in bound)
-        self.steps = -(-largest // kernel.step)
+        self.steps = model_steps(kernel, bound, gpu)
         self.passes = kernel.passes
         self.order = ORDERS[kernel.mapping]
         self.translation_ps = self._translation(largest, len(bound), gpu)

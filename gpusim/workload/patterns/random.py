@@ -12,19 +12,18 @@ from gpusim.hardware.gpuvm import HOST, INVALID, LOCAL
 from gpusim.hardware.translation import FRAGMENT_PAGES
 from gpusim.runtime.launch import Argument
 from gpusim.workload.kernel import KernelSpec
-from gpusim.workload.patterns.base import MEMORY_LINE, ORDERS
+from gpusim.workload.patterns.base import MEMORY_LINE, ORDERS, model_steps
 
 
 class RandomAccess(AccessStream):
-    """As many accesses a pass as the largest buffer has elements; a step makes `step / bytes_per_lane` of them.
+    """As many accesses a pass as the largest buffer has elements; a step makes an equal share of them.
 
     Each access moves a whole memory line. The pages of a step are drawn from a stream of the step's own number, so
     they do not depend on which wavefront takes it, or when.
     """
 
     def __init__(self, kernel: KernelSpec, bound: Sequence[Argument], gpu: Gpu, seed: int) -> None:
-        largest = max(buffer.size for buffer in bound)
-        self.steps = -(-largest // kernel.step)
+        self.steps = model_steps(kernel, bound, gpu)
         self.passes = kernel.passes
         self.order = ORDERS[kernel.mapping]
         self._seed = seed
@@ -34,8 +33,9 @@ class RandomAccess(AccessStream):
         instructions = 0
         fragments = 0
         for buffer in bound:
-            accesses = max(1, buffer.size // kernel.bytes_per_lane // self.steps)
-            moved = float(accesses * line)
+            each = max(1, buffer.size // kernel.bytes_per_lane) / self.steps
+            accesses = max(1, round(each))
+            moved = each * line
             self.operands.append(
                 Operand(
                     buffer.region,
