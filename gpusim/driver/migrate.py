@@ -163,7 +163,8 @@ class Migration:
             return
         start = yield Kind.DRIVER_FIXED, self._costs.migrate
         yield Kind.DEVICE_PAGE, moving * cost.migrate_setup
-        yield from self._unmap(process, vma, first, last)
+        if svm.mapped:  # else no GPU has seen it, no queue stops, and nothing is to be restored
+            yield from self._unmap(process, vma, first, last)
         self._host.take(moving, f"{process.name}: migration of {vma.name} to RAM")
         yield Kind.PAGE_ALLOC, moving * cost.alloc
         yield from self._copy(moving * PAGE_BYTES, moving * cost.dma_map, gpu.d2h)

@@ -158,7 +158,7 @@ class Dispatch:
             region.on_invalidate.remove(self._invalidated)
         self.dead = True
         self.gpu.wave_steps += self.total
-        self.gpu.ended(self)
+        self.gpu.ended(self, path)
         self._done(path)
 
     def kill(self) -> None:
@@ -172,7 +172,7 @@ class Dispatch:
         for region in self._regions():
             region.on_invalidate.remove(self._invalidated)
         self.gpu.wave_steps += self.steps_done
-        self.gpu.ended(self)
+        self.gpu.ended(self, None)
 
     def set_share(self, share: int, base: Snapshot | None) -> None:
         """The GPU hands its slots out anew; short workgroups turn over fast, so a stretch follows at once."""

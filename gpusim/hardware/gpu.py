@@ -70,11 +70,11 @@ class Gpu:
         self._share_out(None)
         dispatch.start(base)
 
-    def ended(self, dispatch: Dispatch) -> None:
-        """A kernel has ended: its slots go to the others."""
+    def ended(self, dispatch: Dispatch, path: Snapshot | None) -> None:
+        """A kernel has ended, or was killed (no path): its slots go to the others, who go on from its path."""
         self._dispatches.remove(dispatch)
         if self._dispatches:
-            self.env.call_at(self.env.now, lambda: self._share_out(self.releasing))
+            self.env.call_at(self.env.now, lambda: self._share_out(path))
 
     def slot_freed(self, dispatch: Dispatch, wave: Wave) -> None:
         """A wavefront of `dispatch` has retired: another kernel that is below its share may use the slot."""

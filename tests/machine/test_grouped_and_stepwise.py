@@ -68,11 +68,6 @@ def test_two_resident_kernels():
         assert grouped.duration(name) == pytest.approx(stepwise.duration(name), rel=0.03)
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="Gpu.ended hands the slots of a kernel that has ended to the others with `self.releasing` as the path that led "
-    "there, which is the path of the last fault served, or empty: it is the path of the kernel that ended (Dispatch._end)",
-)
 def test_a_kernel_that_gets_the_slots_of_another_one_follows_its_path():
     steps = [
         launch(writes="x", wait=False, stream="a", name="one"),

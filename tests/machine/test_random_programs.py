@@ -47,8 +47,7 @@ def test_programs_on_two_gpus_end_well(program):
         check(ran)
 
 
-@pytest.mark.xfail(strict=True, reason="see tests/runtime/test_stopped_queues.py")
-@settings(BIG, max_examples=100, phases=[Phase.generate])  # no search for a smaller example while this fails
+@settings(BIG, max_examples=100)
 @given(programs(xnack=False))
 def test_programs_with_xnack_off_end_well_or_with_a_memory_access_fault(program):
     ran = play(program)
@@ -158,7 +157,6 @@ def add_bytes(asked, step, program, times):
     return times * passes * (largest // 65536 + 1)
 
 
-@pytest.mark.xfail(strict=True, reason="see test_a_kernel_that_gets_the_slots_of_another_one_follows_its_path")
 @settings(BIG, max_examples=30, phases=[Phase.generate])  # no search for a smaller example while this fails
 @given(programs(frees=False, streams_only=True))
 def test_grouped_and_stepwise_do_the_same_work(program):

@@ -44,3 +44,27 @@ def test_memory_that_came_back_is_reached_across_the_link(access):
     ran = run(steps, buffers=MANAGED, xnack=False)
     assert ran.outcome == "completed"
     assert Kind.ZERO_COPY_LINK in ran.attribution
+
+
+def test_a_prefetch_back_of_memory_that_no_gpu_has_mapped_stops_nothing():
+    """malloc memory without XNACK: the prefetch moves it, no GPU may use it, and so no queue is stopped."""
+    steps = [
+        prefetch("y"),
+        launch(reads="x", wait=False),
+        prefetch("y", to="cpu", name="back"),
+        synchronize(),
+    ]
+    ran = run(steps, buffers=MANAGED | {"y": "1MiB malloc"}, xnack=False)
+    assert ran.outcome == "completed"
+    assert Kind.QUEUES_STOPPED not in ran.attribution
+
+
+@pytest.mark.xfail(
+    strict=True,
+    reason="prefetch._stages leaves out svm_range_best_prefetch_location (kfd_svm.md 2.4): with XNACK off, memory that "
+    "another GPU outside the target's hive may access (hipMallocManaged: all that the process sees) goes to the CPU; "
+    "now it goes to VRAM, and the other GPU's page tables call it host memory",
+)
+def test_without_xnack_a_prefetch_leaves_memory_that_two_gpus_may_access_on_the_cpu():
+    ran = run([touch("x"), prefetch("x")], buffers=MANAGED, xnack=False, gpus=2)
+    assert ran.migrated("host_to_device") == 0
