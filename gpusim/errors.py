@@ -4,6 +4,7 @@ GpusimError
 ├── InputError            the input is wrong; carries every problem found; exit code 2
 │   └── NotSupportedYet   the input is legal, but this version does not simulate it; exit code 2
 ├── SimulatedFailure      raised inside a simulated program; becomes an outcome, never a traceback
+├── CallError             a simulated call returns an error code; its caller decides what follows
 └── InvariantError        a bug of ours: a conservation or tiling check failed; exit code 1
 """
 
@@ -71,6 +72,22 @@ class SimulatedFailure(GpusimError):
 
     def __str__(self) -> str:
         return str(self.args[1])
+
+
+class CallError(GpusimError):
+    """A simulated call returns an error: `code` is an errno (`EIO`), a HIP code (`hipErrorUnknown`) or a hipFile code.
+
+    Whoever called catches it: a library may try again, a program fails of it.
+    """
+
+    def __init__(self, code: str) -> None:
+        super().__init__(code)
+        self.code = code
+
+    @property
+    def is_errno(self) -> bool:
+        """An errno, not a code of HIP or hipFile?"""
+        return not self.code.startswith("hip")
 
 
 class InvariantError(GpusimError):

@@ -1,0 +1,116 @@
+"""Which backend serves a request: each one's checks in their order, and the highest score (`hipfile.md` 1.1-1.3)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from enum import StrEnum
+
+from gpusim.runtime.hipfile.config import Configuration
+from gpusim.runtime.hipfile.registration import BufferRecord, FileRecord, MemoryType
+
+FASTPATH_SCORE = 100
+FALLBACK_SCORE = 1
+REFUSED = -1
+
+
+class Reason(StrEnum):
+    """Why a backend refuses a request, or why a request went where it went. The words of the path report."""
+
+    ACCEPTED = "accepted"
+    FORCED = "HIPFILE_FORCE_COMPAT_MODE is true"
+    NO_SYMBOL = "HIP lacks hipAmdFileRead or hipAmdFileWrite"
+    NO_O_DIRECT = "no descriptor with O_DIRECT"
+    NOT_DEVICE = "buffer is not device memory"
+    FILE_OFFSET_NEGATIVE = "file offset is negative"
+    BUFFER_OFFSET_NEGATIVE = "buffer offset is negative"
+    FILE_TYPE = "neither a regular file nor a block device"
+    FILE_SYSTEM = "file system is neither ext4 with ordered journal nor xfs"
+    FILE_OFFSET_UNALIGNED = "file offset is not aligned"
+    SIZE_UNALIGNED = "size is not aligned"
+    BUFFER_UNALIGNED = "buffer address is not aligned"
+    ALLOW_FALSE = "HIPFILE_ALLOW_COMPAT_MODE is false"
+    ASYNC = "asynchronous calls of this version use the fallback only"
+    RETRY_ENODEV = "retried after ENODEV"
+    RETRY_EREMOTEIO = "retried after EREMOTEIO"
+
+
+class Request:
+    """One hipFileRead or hipFileWrite. `size` is as asked for, in bytes, not capped."""
+
+    __slots__ = ("buffer", "buffer_offset", "file", "file_offset", "record", "size", "write")
+
+    def __init__(
+        self,
+        *,
+        write: bool,
+        file: object,
+        record: FileRecord,
+        buffer: BufferRecord,
+        file_offset: int,
+        buffer_offset: int,
+        size: int,
+    ) -> None:
+        self.write = write
+        self.file = file  # what the operating system knows it by
+        self.record = record
+        self.buffer = buffer
+        self.file_offset = file_offset
+        self.buffer_offset = buffer_offset
+        self.size = size
+
+
+def _divides(alignment: int, number: int) -> bool:
+    """By a bit mask, as the library does it: right for powers of two."""
+    return alignment != 0 and number & (alignment - 1) == 0
+
+
+def fastpath_refusals(request: Request, config: Configuration) -> Iterator[Reason]:
+    """Every reason why the fast path refuses, in the order in which it tests. None: it accepts."""
+    record, buffer = request.record, request.buffer
+    if config.missing:
+        yield Reason.NO_SYMBOL
+    elif not config.fastpath:
+        yield Reason.FORCED
+    if not record.direct:
+        yield Reason.NO_O_DIRECT
+    if buffer.memory is not MemoryType.DEVICE:
+        yield Reason.NOT_DEVICE
+    if request.file_offset < 0:
+        yield Reason.FILE_OFFSET_NEGATIVE
+    if request.buffer_offset < 0:
+        yield Reason.BUFFER_OFFSET_NEGATIVE
+    if not record.block:
+        if not record.regular:
+            yield Reason.FILE_TYPE
+        elif not (config.any_file_system or record.ordered_ext4 or record.xfs):
+            yield Reason.FILE_SYSTEM
+    if not _divides(record.offset_align, request.file_offset):
+        yield Reason.FILE_OFFSET_UNALIGNED
+    if not _divides(record.offset_align, request.size):
+        yield Reason.SIZE_UNALIGNED
+    if not _divides(record.mem_align, buffer.address + request.buffer_offset):
+        yield Reason.BUFFER_UNALIGNED
+
+
+def fallback_refusals(request: Request, config: Configuration) -> Iterator[Reason]:
+    """The same for the fallback, which does not look at file, offsets or size."""
+    if not config.fallback:
+        yield Reason.ALLOW_FALSE
+    if request.buffer.memory is not MemoryType.DEVICE:
+        yield Reason.NOT_DEVICE
+
+
+def score(refusals: Iterator[Reason], accepting: int) -> tuple[int, Reason]:
+    """The score of a backend and, when it refuses, its first reason."""
+    reason = next(refusals, None)
+    return (accepting, Reason.ACCEPTED) if reason is None else (REFUSED, reason)
+
+
+def fastpath_score(request: Request, config: Configuration) -> tuple[int, Reason]:
+    """100 or -1, and why."""
+    return score(fastpath_refusals(request, config), FASTPATH_SCORE)
+
+
+def fallback_score(request: Request, config: Configuration) -> tuple[int, Reason]:
+    """1 or -1, and why. (The source gives 0 for acceptance, the document 1; nothing hangs on it.)"""
+    return score(fallback_refusals(request, config), FALLBACK_SCORE)
