@@ -8,7 +8,8 @@ from __future__ import annotations
 from gpusim.driver.fault_log import PIECES, FaultLog
 from gpusim.driver.fault_queue import FaultQueue, Granule
 from gpusim.driver.kfd_process import KfdProcess
-from gpusim.driver.restore import Plan, Restore, is_svm
+from gpusim.driver.placement import Refusal
+from gpusim.driver.restore import Plan, Restore
 from gpusim.engine.environment import Environment, Timer
 from gpusim.engine.record import Chain, Recorder
 from gpusim.engine.stages import run_stages
@@ -166,12 +167,12 @@ class FaultWorker:
         page, _ = found
         virtual = granule.region.first_page + page
         vma = process.mm.find(virtual)
-        if vma is None or not is_svm(vma):
-            gone = f"memory access fault by {self._gpu.name} on address {virtual * 4096:#x}: nothing is mapped there"
-            self._failed(
-                granule, process, SimulatedFailure("vm_fault", f"{gone} any more; it was freed too early")
-            )
+        fault = granule.faults[page]
+        refusal = self._restore.examine(process, vma, virtual, fault.write, fault.sent_ps)
+        if refusal is not None and refusal.fatal:
+            self._failed(granule, process, _fatal(self._gpu.name, virtual, refusal))
             return
+        assert vma is not None
         plan = Plan()
         before = chain.sums.copy() if self._recorder.on else None
         stages = self._restore.stages(process, vma, virtual, plan)
@@ -277,3 +278,12 @@ class FaultWorker:
             ),
             pieces=pieces,
         )
+
+
+def _fatal(gpu: str, page: int, refusal: Refusal) -> SimulatedFailure:
+    """What kills a process whose fault the driver refuses: the poisoned PTE makes the next retry fatal."""
+    at = f"memory access fault by {gpu} on address {page * 4096:#x}"
+    if refusal is Refusal.NO_RANGE:
+        return SimulatedFailure("vm_fault", f"{at}: nothing is mapped there any more; it was freed too early")
+    _, _, why = refusal.value.partition(": ")
+    return SimulatedFailure("vm_fault", f"{at}: {why} ({refusal.value.split(':')[0]})")

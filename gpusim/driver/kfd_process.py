@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from gpusim.driver.svm_range import SvmRange, SvmRangeList
+from gpusim.driver.attributes import Attributes, initial
+from gpusim.driver.svm_range import SvmRange, SvmRangeList, pieces
 from gpusim.engine.environment import Environment
 from gpusim.engine.mutex import Mutex
 from gpusim.engine.record import Snapshot
 from gpusim.hardware.gpuvm import INVALID, Region, Vm
-from gpusim.linux.address_space import AddressSpace, Vma
+from gpusim.linux.address_space import VRAM, AddressSpace, Vma
 
 
 class KfdProcess:
-    """One process with a GPU. `xnack` is its mode; `died` is told why when it is killed."""
+    """One process with a GPU. `xnack` is its mode; `kill` is told why when it dies; `gpus` has a bit for each GPU."""
 
     def __init__(
         self,
@@ -24,11 +25,13 @@ class KfdProcess:
         xnack: bool,
         number: int,
         kill: Callable[[str, str], None],
+        gpus: int | None = None,
     ) -> None:
         self.name = name
         self.number = number
         self.xnack = xnack
         self.vms = vms
+        self.gpus = sum(1 << gpu for gpu in vms) if gpus is None else gpus
         self.mm = AddressSpace()
         self.ranges = SvmRangeList()
         self.lock = Mutex(env, f"{name}.svms")
@@ -69,8 +72,46 @@ class KfdProcess:
             region = self._regions.pop(key)
             region.vm.remove(region)
 
-    def new_range(self, first: int, last: int, *, granule_pages: int, registered: bool) -> SvmRange:
+    def new_range(self, first: int, last: int, *, attributes: Attributes, registered: bool) -> SvmRange:
         """Add a range over addresses that no range covers yet."""
-        new = SvmRange(first, last, granule_pages=granule_pages, registered=registered)
+        new = SvmRange(first, last, attributes=attributes, registered=registered)
         self.ranges.add(new)
         return new
+
+    def cover(self, first: int, last: int, *, granule_pages: int, most_pages: int) -> list[SvmRange]:
+        """Registered ranges for the addresses of first..last that no range covers yet, cut at `most_pages`."""
+        made: list[SvmRange] = []
+        page = first
+        while page <= last:
+            known = self.ranges.find(page)
+            if known is not None:
+                page = known.last + 1
+                continue
+            start, end = self.ranges.gap_around(page, page, last)
+            attributes = initial(xnack=self.xnack, gpus=self.gpus, granule_pages=granule_pages)
+            made.extend(
+                self.new_range(*piece, attributes=attributes, registered=True)
+                for piece in pieces(start, end, most_pages)
+            )
+            page = end + 1
+        return made
+
+    def split(self, svm: SvmRange, first: int, last: int) -> SvmRange:
+        """Cut a range so that first..last of its pages are a range of their own, which is returned.
+
+        Each piece keeps the attributes, the times and its share of the buffer object.
+        """
+        place = VRAM + svm.bo_on
+        for start, end in ((svm.first, first - 1), (last + 1, svm.last)):
+            if start > end:
+                continue
+            piece = SvmRange(start, end, attributes=svm.attributes, registered=svm.registered)
+            piece.bo_on, piece.mapped, piece.validated_ps = svm.bo_on, svm.mapped, svm.validated_ps
+            piece.sequence, piece.checkpoints = svm.sequence, dict(svm.checkpoints)
+            vma = self.mm.find(start)
+            if svm.vram_pages and vma is not None:
+                piece.vram_pages = vma.count(start, end, place)
+                svm.vram_pages -= piece.vram_pages
+            self.ranges.shrink(svm, max(svm.first, first), min(svm.last, last))
+            self.ranges.add(piece)
+        return svm

@@ -1,17 +1,29 @@
 """svm_range_restore_pages: what serving one retry fault does, as stages (`kfd_svm.md` 2).
 
-Models steps 9 (look-up, range on the fly), 12 (recent restore), 15 (placement), 17 (granule), 18 (migration), 19
-(validate and map). Left out: steps that only fail when another thread changes the address space meanwhile.
+The worker asks `examine` first (steps 1 to 14) and works through `stages` if nothing speaks against it: range on the
+fly (9), placement (15), granule (17), migration (18), validate and map (19). Whether another thread invalidated the
+range meanwhile shows at the end (`Plan.raced`, -EAGAIN): nothing is mapped then, and the access is sent again.
 """
 
 from __future__ import annotations
 
+from gpusim.driver.attributes import UNDEFINED, initial
 from gpusim.driver.driver_spec import DriverSpec
 from gpusim.driver.kfd_process import KfdProcess
 from gpusim.driver.migrate import Migration, Trigger, populate
+from gpusim.driver.placement import (
+    Look,
+    Move,
+    Refusal,
+    SameHive,
+    examine,
+    move,
+    restore_location,
+)
 from gpusim.driver.svm_range import CPU, SvmRange
 from gpusim.driver.switches import RecentSkip
 from gpusim.engine.stages import Stages
+from gpusim.errors import SimulatedFailure
 from gpusim.hardware.gpuvm import HOST, LOCAL
 from gpusim.kinds import Kind
 from gpusim.linux.address_space import HostMemory, Vma, VmaKind
@@ -30,8 +42,13 @@ class Restore:
         pages: PageCosts,
         host: HostMemory,
         migrations: list[Migration],
+        same_hive: SameHive,
+        apu: bool = False,
     ) -> None:
         self._gpu = gpu_index
+        self._same_hive = same_hive
+        self._apu = apu
+        self._rule = driver.switches.placement
         self._costs = driver.costs
         self._svm = driver.svm
         self._pages = pages
@@ -46,32 +63,78 @@ class Restore:
             return 0
         return svm.validated_ps + self._skip_ps
 
-    def placement(self) -> int:
-        """svm_range_best_restore_location, step 4: under XNACK every SVM GPU has the ACCESS bit of each range.
+    def examine(
+        self, process: KfdProcess, vma: Vma | None, page: int, write: bool, sent_ps: int
+    ) -> Refusal | None:
+        """Steps 1 to 14; the recent-restore rule (12) is the queue's. `sent_ps` is the vector's timestamp."""
+        svm = process.ranges.find(page)
+        rights = None if vma is None else vma.rights(page)
+        return examine(
+            Look(
+                process_alive=not process.dead,
+                xnack=process.xnack,
+                before_checkpoint=svm is not None and sent_ps <= svm.checkpoints.get(self._gpu, -1),
+                range_possible=svm is not None or is_svm(vma),
+                deferred=svm is not None and svm.deferred,
+                vma=rights is not None,
+                readable=rights is not None and rights.read,
+                writable=rights is not None and rights.write,
+                write=write,
+            )
+        )
 
-        Left out: APUs, preferred locations and in-place access, which nothing sets in this version.
-        """
-        return self._gpu
+    def placement(self, svm: SvmRange) -> int | None:
+        """Step 15: where the data shall be for a fault of this GPU; None if it has no access."""
+        attributes = svm.attributes
+        return restore_location(
+            self._gpu,
+            preferred=attributes.preferred,
+            access=attributes.access,
+            in_place=attributes.in_place,
+            actual=svm.location,
+            apu=self._apu,
+            same_hive=self._same_hive,
+            rule=self._rule,
+        )
 
     def stages(self, process: KfdProcess, vma: Vma, page: int, plan: Plan) -> Stages:
-        """Serve a fault on virtual page `page`; fills `plan`."""
+        """Serve a fault on virtual page `page`; fills `plan`. Raises SimulatedFailure where the fault is fatal."""
         fixed = self._costs.restore
         svm = process.ranges.find(page)
         if svm is None:
             svm = self._create_range(process, vma, page)
             fixed += self._costs.range_create
         yield Kind.DRIVER_FIXED, fixed
+        best = self.placement(svm)
+        if best is None:
+            raise SimulatedFailure(
+                "vm_fault",
+                f"memory access fault by gpu[{self._gpu}] on address {page * PAGE_BYTES:#x} of {vma.name}: "
+                "the GPU has no access to this range (-EACCES)",
+            )
         first, last = svm.granule(page)
-        best = self.placement()
-        if svm.location not in (CPU, best):  # another GPU's VRAM: the whole range goes through RAM
-            old = self._migrations[svm.location]
-            yield from old.to_ram(process, vma, svm, svm.first, svm.last, Trigger.PAGEFAULT_GPU)
-        if best != CPU:
-            yield from self._migrations[best].to_vram(process, vma, svm, first, last, Trigger.PAGEFAULT_GPU)
-        yield from self.map_stages(process, vma, first, last)
         plan.svm, plan.first, plan.last = svm, first, last
+        plan.migrated = best != CPU or svm.location != CPU
+        yield from self._migrate(process, vma, svm, best, plan)
+        plan.sequence = svm.sequence
+        yield from self.map_stages(process, vma, first, last)
+
+    def _migrate(self, process: KfdProcess, vma: Vma, svm: SvmRange, best: int, plan: Plan) -> Stages:
+        """Step 18: move what the decision asks for, and say where the pages are then."""
+        first, last = plan.first, plan.last
+        actual = svm.location
+        what = move(best, actual)
+        if (
+            what is Move.THROUGH_RAM
+        ):  # all pages of the whole range leave the other GPU; there is no peer copy
+            old = self._migrations[actual]
+            yield from old.to_ram(process, vma, svm, svm.first, svm.last, Trigger.PAGEFAULT_GPU)
+        if what is Move.TO_RAM:
+            old = self._migrations[actual]
+            yield from old.to_ram(process, vma, svm, first, last, Trigger.PAGEFAULT_GPU)
+        elif what is not Move.NOTHING:
+            yield from self._migrations[best].to_vram(process, vma, svm, first, last, Trigger.PAGEFAULT_GPU)
         plan.state = LOCAL if best == self._gpu else HOST
-        plan.migrated = best != CPU
 
     def map_stages(self, process: KfdProcess, vma: Vma, first: int, last: int) -> Stages:
         """svm_range_validate_and_map: HMM populates what nobody has touched, then the PTEs are written."""
@@ -88,13 +151,17 @@ class Restore:
         first = max(block, vma.first)
         last = min(block + self.granule_pages - 1, vma.last)
         first, last = process.ranges.gap_around(page, first, last)
-        return process.new_range(first, last, granule_pages=self.granule_pages, registered=False)
+        preferred = CPU if vma.in_place else UNDEFINED
+        attributes = initial(
+            xnack=process.xnack, gpus=process.gpus, granule_pages=self.granule_pages, preferred=preferred
+        )
+        return process.new_range(first, last, attributes=attributes, registered=False)
 
 
 class Plan:
     """What a served fault maps: pages first..last (virtual) in `state`."""
 
-    __slots__ = ("first", "last", "migrated", "state", "svm")
+    __slots__ = ("first", "last", "migrated", "sequence", "state", "svm")
 
     def __init__(self) -> None:
         self.svm: SvmRange | None = None
@@ -102,6 +169,12 @@ class Plan:
         self.last = -1
         self.state = LOCAL
         self.migrated = False
+        self.sequence = 0
+
+    @property
+    def raced(self) -> bool:
+        """Was the range invalidated while it was being mapped?"""
+        return self.svm is not None and self.svm.sequence != self.sequence
 
 
 def is_svm(vma: Vma | None) -> bool:

@@ -1,36 +1,55 @@
-"""svm_range and its list: which addresses the driver treats alike (`kfd_svm.md` 2.1)."""
+"""svm_range and its list: which addresses the driver treats alike (`kfd_svm.md` 2.1).
+
+Ranges of a process never overlap, so the interval tree that the driver keeps is here a sorted map by first page: it
+answers the same questions (which range holds a page, which share a page with a part) with the same results.
+"""
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Iterator
 
-CPU = -1  # a location: host memory; GPUs are 0, 1, ...
+from sortedcontainers import SortedDict
+
+from gpusim.driver.attributes import CPU, Attributes
+
+__all__ = ["CPU", "SvmRange", "SvmRangeList", "largest_range_pages", "pieces"]
 
 
 class SvmRange:
-    """Pages first..last of a process. `bo_on` is the GPU that holds its buffer object, `vram_pages` those in use."""
+    """Pages first..last of a process. `bo_on` is the GPU that holds its buffer object, `vram_pages` those in use.
+
+    `sequence` counts invalidations: a restore that finds another one at its end than at its start was raced.
+    `checkpoints` has, for each GPU, the time of the last vector that is stale since a munmap.
+    """
 
     __slots__ = (
+        "attributes",
         "bo_on",
+        "checkpoints",
+        "deferred",
         "first",
         "granule_pages",
         "last",
         "mapped",
         "registered",
+        "sequence",
         "validated_ps",
         "vram_pages",
     )
 
-    def __init__(self, first: int, last: int, *, granule_pages: int, registered: bool) -> None:
+    def __init__(self, first: int, last: int, *, attributes: Attributes, registered: bool) -> None:
         self.first = first
         self.last = last
-        self.granule_pages = granule_pages
+        self.attributes = attributes
+        self.granule_pages = attributes.granule_pages
         self.registered = registered
         self.bo_on = CPU
         self.vram_pages = 0
         self.mapped = False
         self.validated_ps: int | None = None
+        self.sequence = 0
+        self.deferred = False
+        self.checkpoints: dict[int, int] = {}
 
     @property
     def pages(self) -> int:
@@ -40,6 +59,10 @@ class SvmRange:
     def location(self) -> int:
         """actual_loc: the GPU that may hold pages of it, or CPU."""
         return self.bo_on if self.vram_pages else CPU
+
+    def set_attributes(self, attributes: Attributes) -> None:
+        self.attributes = attributes
+        self.granule_pages = attributes.granule_pages
 
     def granule(self, page: int) -> tuple[int, int]:
         """The granule around a page, clipped to the range."""
@@ -51,51 +74,61 @@ class SvmRangeList:
     """The ranges of one process by address; they never overlap."""
 
     def __init__(self) -> None:
-        self._firsts: list[int] = []
-        self._ranges: list[SvmRange] = []
+        self._ranges: SortedDict[int, SvmRange] = SortedDict()
+        self._found: SvmRange | None = None  # faults come in bursts: the range found last
 
     def __len__(self) -> int:
         return len(self._ranges)
 
     def __iter__(self) -> Iterator[SvmRange]:
-        return iter(self._ranges)
+        return iter(self._ranges.values())
 
     def find(self, page: int) -> SvmRange | None:
         """The range that holds a page."""
-        position = bisect_right(self._firsts, page)
+        found = self._found
+        if found is not None and found.first <= page <= found.last:
+            return found
+        position = self._ranges.bisect_right(page)
         if not position:
             return None
-        found = self._ranges[position - 1]
-        return found if page <= found.last else None
+        found = self._ranges.peekitem(position - 1)[1]
+        if page > found.last:
+            return None
+        self._found = found
+        return found
 
     def within(self, first: int, last: int) -> list[SvmRange]:
         """Ranges that share a page with first..last, by address."""
-        start = bisect_right(self._firsts, first)
-        if start and self._ranges[start - 1].last >= first:
-            start -= 1
-        return self._ranges[start : bisect_right(self._firsts, last)]
+        start = self.find(first)
+        found = [self._ranges[key] for key in self._ranges.irange(first, last)]
+        if start is not None and start.first < first:
+            found.insert(0, start)
+        return found
 
     def gap_around(self, page: int, first: int, last: int) -> tuple[int, int]:
         """The part of first..last around `page` that no range covers; `page` is in no range."""
-        position = bisect_right(self._firsts, page)
+        position = self._ranges.bisect_right(page)
         if position > 0:
-            first = max(first, self._ranges[position - 1].last + 1)
+            first = max(first, self._ranges.peekitem(position - 1)[1].last + 1)
         if position < len(self._ranges):
-            last = min(last, self._firsts[position] - 1)
+            last = min(last, self._ranges.peekitem(position)[0] - 1)
         return first, last
 
     def add(self, new: SvmRange) -> None:
-        position = bisect_right(self._firsts, new.first)
-        self._firsts.insert(position, new.first)
-        self._ranges.insert(position, new)
+        self._ranges[new.first] = new
 
     def remove(self, old: SvmRange) -> None:
         """Raises KeyError if it is not there."""
-        position = bisect_right(self._firsts, old.first) - 1
-        if position < 0 or self._ranges[position] is not old:
+        if self._ranges.get(old.first) is not old:
             raise KeyError(old.first)
-        del self._firsts[position]
-        del self._ranges[position]
+        self._found = None
+        del self._ranges[old.first]
+
+    def shrink(self, old: SvmRange, first: int, last: int) -> None:
+        """It covers first..last of its pages from now on."""
+        self.remove(old)
+        old.first, old.last = first, last
+        self.add(old)
 
 
 def largest_range_pages(vram_bytes: list[int], divisor: int, least_pages: int, most_pages: int) -> int:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
 from enum import StrEnum
 
 from sortedcontainers import SortedDict
@@ -22,21 +24,67 @@ class VmaKind(StrEnum):
     DEVICE = "device"  # hipMalloc: address space only
 
 
+@dataclass(frozen=True, slots=True)
+class Rights:
+    """What a VMA allows."""
+
+    read: bool
+    write: bool
+
+
+READ_WRITE = Rights(read=True, write=True)
+READ_ONLY = Rights(read=True, write=False)
+NO_RIGHTS = Rights(read=False, write=False)
+
+
 class Vma:
     """A mapping of pages first..last (virtual page numbers); `where` has one byte a page for anonymous memory.
 
-    `gone` says that its process has died: work that was on its way finds no pages in it, and gives it none.
+    mprotect and munmap of a part split a VMA in Linux; here the VMA stays whole and knows the rights of its parts.
+    `in_place` says that it is the initial heap or stack, which the driver keeps in host memory. `gone` says that its
+    process has died: work that was on its way finds no pages in it, and gives it none.
     """
 
-    __slots__ = ("first", "gone", "kind", "last", "name", "where")
+    __slots__ = ("_parts", "first", "gone", "in_place", "kind", "last", "name", "where")
 
-    def __init__(self, name: str, first: int, pages: int, kind: VmaKind) -> None:
+    def __init__(self, name: str, first: int, pages: int, kind: VmaKind, *, in_place: bool = False) -> None:
         self.name = name
         self.first = first
         self.last = first + pages - 1
         self.kind = kind
         self.where = bytearray(pages if kind is VmaKind.ANONYMOUS else 0)
         self.gone = False
+        self.in_place = in_place
+        self._parts: SortedDict[int, Rights | None] | None = (
+            None  # first page of a part -> its rights, None: unmapped
+        )
+
+    def rights(self, page: int) -> Rights | None:
+        """What is allowed on a page; None where nothing is mapped any more."""
+        if self._parts is None:
+            return READ_WRITE
+        found: Rights | None = self._parts.peekitem(self._parts.bisect_right(page) - 1)[1]
+        return found
+
+    def allow(self, first: int, last: int, rights: Rights | None) -> None:
+        """Pages first..last have these rights from now on; None unmaps them for good."""
+        if self._parts is None:
+            self._parts = SortedDict({self.first: READ_WRITE})
+        after = self.rights(last + 1) if last < self.last else None
+        for key in list(self._parts.irange(first, last)):
+            del self._parts[key]
+        self._parts[first] = rights
+        if last < self.last:
+            self._parts[last + 1] = after
+
+    def parts(self, first: int, last: int) -> Iterator[tuple[int, int, Rights | None]]:
+        """first..last cut where the rights change: (first page, last page, rights)."""
+        if self._parts is None:
+            yield first, last, READ_WRITE
+            return
+        starts = [first, *self._parts.irange(first + 1, last)]
+        for start, following in zip(starts, [*starts[1:], last + 1], strict=True):
+            yield start, following - 1, self.rights(start)
 
     @property
     def pages(self) -> int:
@@ -89,11 +137,11 @@ class AddressSpace:
         self._vmas: SortedDict[int, Vma] = SortedDict()
         self._top = self._BASE
 
-    def map(self, name: str, pages: int, kind: VmaKind, align_pages: int) -> Vma:
+    def map(self, name: str, pages: int, kind: VmaKind, align_pages: int, *, in_place: bool = False) -> Vma:
         """Make a VMA of `pages` whose first page is a multiple of `align_pages`."""
         first = -(-self._top // align_pages) * align_pages
         self._top = first + pages + 1  # a hole keeps neighbours from merging
-        vma = Vma(name, first, pages, kind)
+        vma = Vma(name, first, pages, kind, in_place=in_place)
         self._vmas[first] = vma
         return vma
 

@@ -64,6 +64,7 @@ class Machine:
             vms=vms,
             xnack=xnack,
             number=number,
+            gpus=sum(1 << device.gpu.index for device in visible),
             kill=lambda outcome, error: program.kill(outcome, error),  # noqa: PLW0108 - not made yet
         )
         for worker, device in zip(self.hardware.workers, node.devices, strict=True):

@@ -94,6 +94,8 @@ class Hardware:
                 pages=host_spec.pages,
                 host=host,
                 migrations=migrations,
+                same_hive=self.same_hive,
+                apu=device.apu,
             )
             queue = FaultQueue(
                 cam=gpu.spec.retry.cam_entries,
@@ -123,6 +125,7 @@ class Hardware:
                 svm.range_min // PAGE_BYTES,
                 svm.range_max // PAGE_BYTES,
             ),
+            same_hive=self.same_hive,
             host_memory=self.host_memory.job_class(host_spec.thread_bandwidth),
         )
 
@@ -130,6 +133,10 @@ class Hardware:
         down, up = f"{name}.h2d", f"{name}.d2h"
         self.network.add_link(down, capacity_bytes_per_s=link.h2d, reverse=up, coupling=link.coupling)
         self.network.add_link(up, capacity_bytes_per_s=link.d2h, reverse=down, coupling=link.coupling)
+
+    def same_hive(self, one: int, other: int) -> bool:
+        """Are two GPUs the same? Nodes of this version have no xGMI links."""
+        return one == other
 
     def link_names(self) -> list[str]:
         """All directions of all links."""

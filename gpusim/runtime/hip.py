@@ -9,6 +9,7 @@ from typing import Any, Protocol
 from gpusim.driver.driver_spec import DriverSpec
 from gpusim.driver.kfd_process import KfdProcess
 from gpusim.driver.migrate import Migration
+from gpusim.driver.placement import SameHive
 from gpusim.driver.svm_range import CPU
 from gpusim.driver.vram import Vram
 from gpusim.engine.channel import JobClass
@@ -51,6 +52,7 @@ class Device:
     gpu: Gpu
     vram: Vram
     migration: Migration
+    apu: bool = False  # its driver prefers host memory (apu_prefer_gtt)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +66,7 @@ class Node:
     driver: DriverSpec
     devices: tuple[Device, ...]
     range_pages: int  # the largest registered range
+    same_hive: SameHive
     host_memory: (
         JobClass  # host threads that stream memory, each at its own rate as long as there is bandwidth
     )

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from gpusim.driver.migrate import Migration, Trigger, populate
-from gpusim.driver.svm_range import CPU, SvmRange, pieces
+from gpusim.driver.svm_range import CPU, SvmRange
 from gpusim.engine.record import Chain
 from gpusim.engine.stages import Do, Stages, Transfer
 from gpusim.errors import NotSupportedYet, Problem, SimulatedFailure
@@ -83,9 +85,10 @@ def _register(hip: Hip, vma: Vma) -> Stages:
     costs = node.driver.costs
     granule = node.driver.svm.default_granularity // PAGE_BYTES
     yield Kind.HOST_ALLOC, costs.ioctl
-    for first, last in pieces(vma.first, vma.last, node.range_pages):
-        kfd.new_range(first, last, granule_pages=granule, registered=True)
-        yield Kind.HOST_ALLOC, costs.range_create
+    made = kfd.cover(vma.first, vma.last, granule_pages=granule, most_pages=node.range_pages)
+    for svm in made:  # hipMallocManaged gives all devices of the process access
+        svm.set_attributes(replace(svm.attributes, access=kfd.gpus))
+    yield Kind.HOST_ALLOC, len(made) * costs.range_create
     if kfd.xnack:
         return
     cost = node.host_spec.pages

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from gpusim.driver.attributes import UNDEFINED
 from gpusim.driver.migrate import Trigger, populate
-from gpusim.driver.svm_range import CPU, SvmRange, pieces
+from gpusim.driver.placement import Move, move, prefetch_location, prefetch_maps
+from gpusim.driver.svm_range import CPU, SvmRange
 from gpusim.engine.record import Chain
 from gpusim.engine.stages import Do, Stages
 from gpusim.errors import SimulatedFailure
-from gpusim.hardware.gpuvm import LOCAL
+from gpusim.hardware.gpuvm import HOST, LOCAL
 from gpusim.kinds import Kind
 from gpusim.linux.address_space import Vma
 from gpusim.runtime.hip import Hip, Thread
@@ -54,40 +58,47 @@ def _stages(hip: Hip, chain: Chain, vma: Vma, first: int, last: int, target: int
         raise SimulatedFailure(
             "hip_error", f"hipErrorInvalidValue: {vma.name!r} was freed before its prefetch"
         )
-    yield from _cover(hip, first, last)
+    granule = node.driver.svm.default_granularity // PAGE_BYTES
+    made = kfd.cover(first, last, granule_pages=granule, most_pages=node.range_pages)
+    yield Kind.DRIVER_FIXED, len(made) * node.driver.costs.range_create
     for svm in kfd.ranges.within(first, last):
         start, end = max(first, svm.first), min(last, svm.last)
-        if svm.location not in (CPU, target):  # its pages lie in one VRAM: to another one all of them leave
-            leaves = (start, end) if target == CPU else (svm.first, svm.last)
-            there = node.devices[svm.location].migration
-            yield from there.to_ram(kfd, vma, svm, *leaves, Trigger.PREFETCH)
-        if target != CPU:
-            yield from node.devices[target].migration.to_vram(kfd, vma, svm, start, end, Trigger.PREFETCH)
-        if kfd.xnack and target != CPU:
-            yield from _map(hip, chain, vma, svm, start, end, target)
-        elif not kfd.xnack and svm.mapped:
-            yield from node.devices[0].migration.restore_queues(kfd, chain, vma, start, end)
+        svm.set_attributes(replace(svm.attributes, prefetch=target))
+        yield from migrate(hip, chain, vma, svm, start, end)
 
 
-def _cover(hip: Hip, first: int, last: int) -> Stages:
-    """Addresses that are in no range yet become registered ranges."""
+def migrate(hip: Hip, chain: Chain, vma: Vma, svm: SvmRange, first: int, last: int) -> Stages:
+    """svm_range_trigger_migration: move first..last of a range to where the driver lets its prefetch location be."""
     node, kfd = hip.node, hip.kfd
-    granule = node.driver.svm.default_granularity // PAGE_BYTES
-    page = first
-    while page <= last:
-        known = kfd.ranges.find(page)
-        if known is not None:
-            page = known.last + 1
-            continue
-        start, end = kfd.ranges.gap_around(page, page, last)
-        for piece in pieces(start, end, node.range_pages):
-            kfd.new_range(*piece, granule_pages=granule, registered=True)
-            yield Kind.DRIVER_FIXED, node.driver.costs.range_create
-        page = end + 1
+    attributes, target = svm.attributes, svm.attributes.prefetch
+    best = prefetch_location(
+        target,
+        access=attributes.access,
+        in_place=attributes.in_place,
+        xnack=kfd.xnack,
+        apu=target >= 0 and node.devices[target].apu,
+        same_hive=node.same_hive,
+    )
+    if best == UNDEFINED:
+        return
+    what = move(best, svm.location)
+    if what in (Move.THROUGH_RAM, Move.TO_RAM):  # for another VRAM all of them leave
+        leaves = (first, last) if what is Move.TO_RAM else (svm.first, svm.last)
+        yield from node.devices[svm.location].migration.to_ram(kfd, vma, svm, *leaves, Trigger.PREFETCH)
+    if best != CPU:
+        yield from node.devices[best].migration.to_vram(kfd, vma, svm, first, last, Trigger.PREFETCH)
+    if not kfd.xnack:
+        if svm.mapped:
+            yield from node.devices[0].migration.restore_queues(kfd, chain, vma, first, last)
+        return
+    for gpu in prefetch_maps(target, access=attributes.access, in_place=attributes.in_place, xnack=True):
+        yield from _map(hip, chain, vma, svm, first, last, gpu, LOCAL if gpu == best else HOST)
 
 
-def _map(hip: Hip, chain: Chain, vma: Vma, svm: SvmRange, first: int, last: int, gpu: int) -> Stages:
-    """Map on the target, which has the ACCESS bit; wavefronts that wait for these pages go on."""
+def _map(
+    hip: Hip, chain: Chain, vma: Vma, svm: SvmRange, first: int, last: int, gpu: int, state: int
+) -> Stages:
+    """Map on one GPU; wavefronts that wait for these pages go on."""
     node, kfd = hip.node, hip.kfd
     cost = node.host_spec.pages
     missing = populate(node.host, vma, first, last, f"prefetch of {vma.name!r}")
@@ -101,7 +112,7 @@ def _map(hip: Hip, chain: Chain, vma: Vma, svm: SvmRange, first: int, last: int,
     def mapped() -> None:
         region = kfd.region(vma, gpu)
         node.devices[gpu].gpu.releasing = chain.snapshot()
-        region.map(first - vma.first, last - vma.first, LOCAL, hip.env.now)
+        region.map(first - vma.first, last - vma.first, state, hip.env.now)
         svm.mapped = True
         svm.validated_ps = hip.env.now
 

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gpusim.driver.attributes import initial
 from gpusim.driver.svm_range import SvmRange, SvmRangeList, largest_range_pages, pieces
 from tests.programs import GIB, MIB, PAGE
 
@@ -43,7 +44,7 @@ def test_pieces_tile_a_buffer_and_are_cut_at_multiples(first, pages, log):
 
 
 def test_a_granule_is_clipped_to_its_range():
-    svm = SvmRange(1000, 2100, granule_pages=512, registered=True)
+    svm = SvmRange(1000, 2100, attributes=initial(xnack=True, gpus=1, granule_pages=512), registered=True)
     assert svm.granule(1000) == (1000, 1023)
     assert svm.granule(1024) == (1024, 1535)
     assert svm.granule(2100) == (2048, 2100)
@@ -52,7 +53,9 @@ def test_a_granule_is_clipped_to_its_range():
 def ranges(*spans):
     listed = SvmRangeList()
     for first, last in spans:
-        listed.add(SvmRange(first, last, granule_pages=512, registered=False))
+        listed.add(
+            SvmRange(first, last, attributes=initial(xnack=True, gpus=1, granule_pages=512), registered=False)
+        )
     return listed
 
 
@@ -86,7 +89,8 @@ def test_ranges_made_on_the_fly_never_overlap(pages):
             block = page - page % 64
             first, last = listed.gap_around(page, max(block, page - 7), min(block + 63, page + 7))
             assert first <= page <= last
-            listed.add(SvmRange(first, last, granule_pages=64, registered=False))
+            fresh = initial(xnack=True, gpus=1, granule_pages=64)
+            listed.add(SvmRange(first, last, attributes=fresh, registered=False))
     ends = -1
     for svm in listed:
         assert svm.first > ends

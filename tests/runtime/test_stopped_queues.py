@@ -59,12 +59,6 @@ def test_a_prefetch_back_of_memory_that_no_gpu_has_mapped_stops_nothing():
     assert Kind.QUEUES_STOPPED not in ran.attribution
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="prefetch._stages leaves out svm_range_best_prefetch_location (kfd_svm.md 2.4): with XNACK off, memory that "
-    "another GPU outside the target's hive may access (hipMallocManaged: all that the process sees) goes to the CPU; "
-    "now it goes to VRAM, and the other GPU's page tables call it host memory",
-)
 def test_without_xnack_a_prefetch_leaves_memory_that_two_gpus_may_access_on_the_cpu():
     ran = run([touch("x"), prefetch("x")], buffers=MANAGED, xnack=False, gpus=2)
     assert ran.migrated("host_to_device") == 0
