@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field, field_validator
 
+from gpusim.driver.interrupt_spec import InterruptSpec
 from gpusim.driver.switches import (
     Ack,
     Apu,
@@ -84,4 +85,5 @@ class DriverSpec(Spec):
 
     switches: Switches = Switches()
     svm: SvmSpec
+    interrupts: InterruptSpec
     costs: DriverCosts

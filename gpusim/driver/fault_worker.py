@@ -5,6 +5,7 @@ It holds the SVM mutex of the process from the look-up to the end of the mapping
 
 from __future__ import annotations
 
+from gpusim.driver.fatal_fault import kill_for_fault
 from gpusim.driver.fault_log import PIECES, FaultLog
 from gpusim.driver.fault_queue import FaultQueue, Granule
 from gpusim.driver.kfd_process import KfdProcess
@@ -74,15 +75,7 @@ class FaultWorker:
 
     def fatal_fault(self, region: Region, page: int, write: bool) -> None:
         """XNACK is off: the access kills its process."""
-        process = self.processes[region.vm]
-        kind = "write" if write else "read"
-        address = (region.first_page + page) * 4096
-        process.kill(
-            "vm_fault",
-            f"memory access fault by {self._gpu.name} on address {address:#x} ({kind} of {region.name}): "
-            "page not present or not mapped, and XNACK is off; set HSA_XNACK=1, or allocate with hipMalloc, "
-            "hipHostMalloc or hipMallocManaged",
-        )
+        kill_for_fault(self.processes[region.vm], self._gpu.name, region, page, write=write)
 
     def drop(self, process: KfdProcess) -> None:
         """The process has died."""
@@ -238,6 +231,17 @@ class FaultWorker:
     def skipped_by(self, process: KfdProcess) -> int:
         """Vectors of a process that the recent-restore rule dropped."""
         return round(self.queue.skipped.get(process.number, 0.0))
+
+    def fates(self, process: KfdProcess, sends: int, pending: int) -> dict[str, int]:
+        """What became of the sends of a process, beside those that were served or are pending."""
+        return {"skipped_recent": self.skipped_by(process)}
+
+    def unmapped(self, process: KfdProcess) -> None:
+        """Addresses of a process go away. Left out here: that its vectors in the ring are stale, and sent again."""
+
+    def uses(self) -> list[Timeline]:
+        """Busy time of the worker."""
+        return [self.use]
 
     def _record(
         self,

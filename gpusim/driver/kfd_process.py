@@ -37,8 +37,15 @@ class KfdProcess:
         self.lock = Mutex(env, f"{name}.svms")
         self.lock_path: Snapshot | None = None  # critical path of its last holder
         self.kill = kill
+        self.xnack_refused = ""  # why XNACK cannot be had, if HSA_XNACK asked for it
+        self.unmap_listeners: list[Callable[[KfdProcess], None]] = []  # told before addresses go away
         self.dead = False
         self._regions: dict[tuple[int, int], Region] = {}
+
+    def about_to_unmap(self) -> None:
+        """munmap: faults that are on their way are not to be trusted any more."""
+        for told in self.unmap_listeners:
+            told(self)
 
     def stop_queues(self) -> None:
         """QUEUE_EVICTION by SVM: wavefronts that would fault wait instead."""

@@ -21,7 +21,7 @@ from gpusim.driver.placement import (
     restore_location,
 )
 from gpusim.driver.svm_range import CPU, SvmRange
-from gpusim.driver.switches import RecentSkip
+from gpusim.driver.switches import RecentSkip, Unit
 from gpusim.engine.stages import Stages
 from gpusim.errors import SimulatedFailure
 from gpusim.hardware.gpuvm import HOST, LOCAL
@@ -49,12 +49,14 @@ class Restore:
         self._same_hive = same_hive
         self._apu = apu
         self._rule = driver.switches.placement
+        self._unit = driver.switches.unit
         self._costs = driver.costs
         self._svm = driver.svm
         self._pages = pages
         self._host = host
         self._migrations = migrations
         self.granule_pages = driver.svm.default_granularity // PAGE_BYTES
+        self.unit_pages = 1 if self._unit is Unit.PAGE else self.granule_pages
         self._skip_ps = driver.svm.recent_skip if driver.switches.recent_skip is RecentSkip.ON else 0
 
     def window_end(self, svm: SvmRange | None) -> int:
@@ -112,12 +114,20 @@ class Restore:
                 f"memory access fault by gpu[{self._gpu}] on address {page * PAGE_BYTES:#x} of {vma.name}: "
                 "the GPU has no access to this range (-EACCES)",
             )
-        first, last = svm.granule(page)
+        first, last = self._whole(svm, page)
         plan.svm, plan.first, plan.last = svm, first, last
         plan.migrated = best != CPU or svm.location != CPU
         yield from self._migrate(process, vma, svm, best, plan)
         plan.sequence = svm.sequence
         yield from self.map_stages(process, vma, first, last)
+
+    def _whole(self, svm: SvmRange, page: int) -> tuple[int, int]:
+        """Step 17: what one fault migrates and maps."""
+        if self._unit is Unit.PAGE:
+            return page, page
+        if self._unit is Unit.RANGE:
+            return svm.first, svm.last
+        return svm.granule(page)
 
     def _migrate(self, process: KfdProcess, vma: Vma, svm: SvmRange, best: int, plan: Plan) -> Stages:
         """Step 18: move what the decision asks for, and say where the pages are then."""

@@ -93,20 +93,20 @@ class XnackSwitch(StrEnum):
 
 #: switch -> values that this version simulates; the others are legal, and answered with "not supported yet"
 SUPPORTED: dict[str, frozenset[str]] = {
-    "dedup": frozenset({"cam"}),
-    "ack": frozenset({"always"}),
-    "replay": frozenset({"retry_until_valid"}),
+    "dedup": frozenset({"cam", "filter", "address_vmid"}),
+    "ack": frozenset({"always", "on_success"}),
+    "replay": frozenset({"retry_until_valid", "fault_done_command"}),
     "placement": frozenset({"kfd"}),
-    "service": frozenset({"one_worker"}),
-    "unit": frozenset({"granule"}),
+    "service": frozenset({"one_worker", "per_vmid"}),
+    "unit": frozenset({"page", "granule", "range"}),
     "recent_skip": frozenset({"2ms", "off"}),
     "apu": frozenset({"retry_hmm"}),
     "peer_migration": frozenset({"through_ram"}),
-    "throttle": frozenset({"none"}),
+    "throttle": frozenset({"none", "merge"}),
     "hmm": frozenset({"may_sleep"}),
     "xnack_switch": frozenset({"when_no_queues"}),
 }
 
-#: presets of this version; `kfd-6.3`, `kfd-6.8` and `whitepaper` are legal, and answered with "not supported yet"
+#: presets: `profiles/drivers/*.yaml`
 PRESETS = ("kfd-6.12", "kfd-6.8", "kfd-6.3", "whitepaper")
-PRESETS_SUPPORTED = frozenset({"kfd-6.12"})
+PRESETS_SUPPORTED = frozenset(PRESETS)

@@ -33,6 +33,7 @@ class Gpu:
         link_latency_ps: int,
         interrupt_ps: int,
         listener: InterruptListener,
+        retry: type[RetryUnit] = RetryUnit,
         random: np.random.Generator,
     ) -> None:
         self.spec = spec
@@ -48,7 +49,7 @@ class Gpu:
         self.translation = Translation(
             spec.utcl1, spec.utcl2, compute_units=spec.compute.compute_units, xcds=spec.compute.xcds
         )
-        self.retry = RetryUnit(spec.retry, env=env, listener=listener, random=random)
+        self.retry = retry(spec.retry, env=env, listener=listener, random=random)
         self.sdma = Server(env, f"{self.name}.sdma", lanes=spec.sdma.engines)
         self.sdma_use = Timeline(f"{self.name}.sdma")  # of all engines together
         self.h2d = ((f"{link}.h2d", 1.0),)

@@ -69,6 +69,7 @@ class Machine:
         )
         for worker, device in zip(self.hardware.workers, node.devices, strict=True):
             worker.attach(vms[device.gpu.index], kfd)
+            kfd.unmap_listeners.append(worker.unmapped)
         declared = {
             name: Declared(
                 size=buffer.size,

@@ -8,11 +8,8 @@ import numpy as np
 
 from gpusim.driver.driver_spec import DriverSpec
 from gpusim.driver.fault_log import FaultLog
-from gpusim.driver.fault_queue import FaultQueue
-from gpusim.driver.fault_worker import FaultWorker
 from gpusim.driver.migrate import Migration, MigrationLog
 from gpusim.driver.restore import Restore
-from gpusim.driver.stepwise_worker import StepwiseWorker
 from gpusim.driver.svm_range import largest_range_pages
 from gpusim.driver.vram import Vram
 from gpusim.engine.channel import Channel
@@ -23,6 +20,8 @@ from gpusim.hardware.gpu import Gpu
 from gpusim.hardware.gpu_spec import GpuSpec, LinkSpec
 from gpusim.linux.address_space import HostMemory
 from gpusim.linux.host_spec import HostSpec
+from gpusim.machine import fault_service
+from gpusim.machine.fault_service import FaultService
 from gpusim.runtime.hip import Device, Node
 from gpusim.scenario.resolve import ResolvedSystem, build
 from gpusim.spec import PAGE_BYTES
@@ -49,18 +48,20 @@ class Hardware:
         host = HostMemory(host_spec.memory)
         gpus = [build(GpuSpec, tree, f"gpu[{index}]") for index, tree in enumerate(system.gpus)]
         links = [build(LinkSpec, tree, f"link[{index}]") for index, tree in enumerate(system.links)]
-        self.workers: list[FaultWorker] = []
+        self.workers: list[FaultService] = []
         devices: list[Device] = []
-        worker_class = FaultWorker if grouped else StepwiseWorker
+        retry = fault_service.retry_unit(driver.switches)
         for index, (spec, link) in enumerate(zip(gpus, links, strict=True)):
             name = f"gpu[{index}]"
             self._add_link(f"{name}.pcie", link)
-            worker = worker_class(
+            worker = fault_service.make(
+                f"{name}.fault_worker",
+                driver=driver,
+                host=host_spec,
                 env=env,
                 recorder=recorder,
                 log=self.fault_log,
-                name=f"{name}.fault_worker",
-                cost_ps=driver.costs.skip,
+                grouped=grouped,
             )
             gpu = Gpu(
                 spec,
@@ -72,6 +73,7 @@ class Hardware:
                 link_latency_ps=link.latency,
                 interrupt_ps=host_spec.interrupt,
                 listener=worker,
+                retry=retry,
                 random=random_stream(seed, f"{name}.retry"),
             )
             vram = Vram(name, spec.hbm.size)
@@ -97,18 +99,14 @@ class Hardware:
                 same_hive=self.same_hive,
                 apu=device.apu,
             )
-            queue = FaultQueue(
-                cam=gpu.spec.retry.cam_entries,
-                period_ps=gpu.spec.retry.period,
-                delivery_ps=gpu.delivery_ps,
-                cost_ps=driver.costs.skip,
-                granule_pages=restore.granule_pages,
+            fault_service.connect(
+                worker,
+                gpu,
+                restore,
+                driver=driver,
                 env=env,
-                processes=worker.processes,
-                window_end=restore.window_end,
                 random=random_stream(seed, f"{gpu.name}.fault_worker"),
             )
-            worker.connect(gpu, restore, queue)
         svm = driver.svm
         bandwidth = min(host_spec.bandwidth, host_spec.cores * host_spec.thread_bandwidth)
         self.host_memory = Channel(env, "host.memory", capacity_bytes_per_s=bandwidth)

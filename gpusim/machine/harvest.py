@@ -123,11 +123,11 @@ def _faults(machine: Machine, now: int) -> list[FaultCounts]:
                     sent = wave.sends_pending(now)
                     pending += sent > 0
                     sends += sent
-            skipped = worker.skipped_by(process.hip.kfd)
-            others = counters.serviced + skipped + counters.overflowed + counters.failed + pending
+            fates = worker.fates(process.hip.kfd, sends, pending)
+            others = counters.serviced + sum(fates.values()) + counters.failed + pending
             counts = {
                 "duplicates": max(0, sends - others),
-                "skipped_recent": skipped,
+                **fates,
                 "serviced": counters.serviced,
                 "failed": counters.failed,
                 "pending": pending,
@@ -162,7 +162,7 @@ def _uses(machine: Machine, makespan: int) -> list[ResourceUse]:
         gpu = device.gpu
         uses.append(_use(gpu.hbm.use, f"{gpu.name}.hbm", "memory", gpu.hbm.capacity * 1e12))
         uses.append(_use(gpu.sdma_use, f"{gpu.name}.sdma", "engine", None))
-        uses.append(_use(worker.use, f"{gpu.name}.fault_worker", "worker", None))
+        uses.extend(_use(use, use.name, "worker", None) for use in worker.uses())
     uses.append(_use(hardware.host_memory.use, "host.memory", "memory", hardware.host_memory.capacity * 1e12))
     uses.extend(
         _use(process.hip.kfd.lock.use, f"{process.name}.svms", "lock", None) for process in machine.processes

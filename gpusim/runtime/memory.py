@@ -132,6 +132,7 @@ def _free_stages(hip: Hip, allocation: Allocation) -> Stages:
         yield Kind.HOST_ALLOC, costs.ioctl + vma.pages * cost.free
         node.host.give_back(vma.pages)
     else:
+        kfd.about_to_unmap()
         used = vma.pages - vma.where.count(NOWHERE)
         mapped = any(region.unmap(0, vma.pages - 1) for region in kfd.regions_of(vma))
         yield Kind.HOST_ALLOC, costs.ioctl + used * cost.free

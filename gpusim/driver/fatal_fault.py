@@ -1,0 +1,26 @@
+"""An access that cannot be repaired: what kills its process, and why."""
+
+from __future__ import annotations
+
+from gpusim.driver.kfd_process import KfdProcess
+from gpusim.hardware.gpuvm import Region
+
+PAGE_BYTES = 4096
+
+
+def kill_for_fault(process: KfdProcess, gpu: str, region: Region, page: int, *, write: bool) -> None:
+    """XNACK is off for its VMID: a missing page is fatal for all waves of it."""
+    kind = "write" if write else "read"
+    address = (region.first_page + page) * PAGE_BYTES
+    process.kill(
+        "vm_fault",
+        f"memory access fault by {gpu} on address {address:#x} ({kind} of {region.name}): "
+        f"page not present or not mapped, and XNACK is off{_remedy(process)}",
+    )
+
+
+def _remedy(process: KfdProcess) -> str:
+    others = "allocate with hipMalloc, hipHostMalloc or hipMallocManaged"
+    if process.xnack_refused:
+        return f": {process.xnack_refused}; {others}"
+    return f"; set HSA_XNACK=1, or {others}"

@@ -1,0 +1,61 @@
+"""Replay by command: a waiting access is sent again when the driver says so, not by a timer (the white paper's way)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gpusim.hardware.gpuvm import Region, Vm
+from gpusim.hardware.retry import RetryUnit
+
+if TYPE_CHECKING:
+    from gpusim.hardware.wavefronts import Wave
+
+_NEVER = 1 << 62
+
+
+class Held:
+    """Stands for a wavefront among the waiters of its page: a valid PTE alone does not let it go on."""
+
+    __slots__ = ("page", "wave")
+
+    def __init__(self, wave: Wave) -> None:
+        self.wave = wave
+        self.page = wave.page
+
+    def valid_at(self, time_ps: int) -> None:
+        """The PTE is valid; the hardware does not know."""
+
+    def sends_pending(self, now_ps: int) -> int:
+        return self.wave.sends_pending(now_ps)
+
+
+class CommandedRetry(RetryUnit):
+    """Wavefronts wait for `replay` of their page."""
+
+    def connect(self, command_ps: int) -> None:
+        """`command_ps`: from the driver's command to the replay."""
+        self._command_ps = command_ps
+        self._held: dict[tuple[Region, int], list[Wave]] = {}
+
+    def fault(self, wave: Wave) -> None:
+        """As with a timer, but for what ends the wait."""
+        region = wave.region
+        if not region.vm.retry:
+            super().fault(wave)
+            return
+        wave.sent_ps = self._env._now
+        wave.tick_ps = _NEVER
+        region.wait(wave.page, Held(wave))
+        self._held.setdefault((region, wave.page), []).append(wave)
+        self._retry_fault(wave)
+
+    def replay(self, region: Region, page: int) -> None:
+        """The driver is done with a fault: whoever waits for the page sends again, whether it is there or not."""
+        now = self._env._now
+        for wave in self._held.pop((region, page), ()):
+            wave.tick_ps = now + self._command_ps
+            wave.valid_at(now)
+
+    def held(self, vm: Vm) -> list[Wave]:
+        """Wavefronts of an address space that wait for a command."""
+        return [wave for (region, _), waves in self._held.items() if region.vm is vm for wave in waves]

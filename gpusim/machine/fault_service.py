@@ -1,0 +1,85 @@
+"""Chooses and wires what serves the retry faults of a GPU, by the switches of the driver."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gpusim.driver.driver_spec import DriverSpec, Switches
+from gpusim.driver.fault_log import FaultLog
+from gpusim.driver.fault_pipeline import FaultPipeline
+from gpusim.driver.fault_queue import FaultQueue
+from gpusim.driver.fault_worker import FaultWorker
+from gpusim.driver.restore import Restore
+from gpusim.driver.stepwise_worker import StepwiseWorker
+from gpusim.driver.switches import Ack, Dedup, Replay, Service, Throttle, Unit
+from gpusim.engine.environment import Environment
+from gpusim.engine.record import Recorder
+from gpusim.hardware.commanded import CommandedRetry
+from gpusim.hardware.gpu import Gpu
+from gpusim.hardware.retry import RetryUnit
+from gpusim.linux.host_spec import HostSpec
+
+FaultService = FaultWorker | FaultPipeline
+
+
+def has_closed_form(switches: Switches) -> bool:
+    """Do the closed forms of `fault_queue` hold? Otherwise each vector that reaches the driver is simulated."""
+    return (
+        switches.dedup is Dedup.CAM
+        and switches.ack is Ack.ALWAYS
+        and switches.replay is Replay.RETRY_UNTIL_VALID
+        and switches.service is Service.ONE_WORKER
+        and switches.throttle is Throttle.NONE
+        and switches.unit is Unit.GRANULE
+    )
+
+
+def retry_unit(switches: Switches) -> type[RetryUnit]:
+    """What ends the wait of an access: its timer, or the driver's command."""
+    return CommandedRetry if switches.replay is Replay.FAULT_DONE_COMMAND else RetryUnit
+
+
+def make(
+    name: str,
+    *,
+    driver: DriverSpec,
+    host: HostSpec,
+    env: Environment,
+    recorder: Recorder,
+    log: FaultLog,
+    grouped: bool,
+) -> FaultService:
+    """The fault service of one GPU, not wired yet."""
+    if not has_closed_form(driver.switches):
+        return FaultPipeline(
+            env=env, recorder=recorder, log=log, name=name, driver=driver, interrupt_ps=host.interrupt
+        )
+    kind = FaultWorker if grouped else StepwiseWorker
+    return kind(env=env, recorder=recorder, log=log, name=name, cost_ps=driver.costs.skip)
+
+
+def connect(
+    service: FaultService,
+    gpu: Gpu,
+    restore: Restore,
+    *,
+    driver: DriverSpec,
+    env: Environment,
+    random: np.random.Generator,
+) -> None:
+    """Wire it to its GPU."""
+    if isinstance(service, FaultPipeline):
+        service.connect(gpu, restore)
+        return
+    queue = FaultQueue(
+        cam=gpu.spec.retry.cam_entries,
+        period_ps=gpu.spec.retry.period,
+        delivery_ps=gpu.delivery_ps,
+        cost_ps=driver.costs.skip,
+        granule_pages=restore.granule_pages,
+        env=env,
+        processes=service.processes,
+        window_end=restore.window_end,
+        random=random,
+    )
+    service.connect(gpu, restore, queue)
