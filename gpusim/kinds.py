@@ -40,6 +40,7 @@ class Kind(IntEnum):
     SLEEP = 26
     QUEUES_STOPPED = 27
     WAVE_SLOTS = 28
+    EVICTION = 29
 
 
 LABELS: dict[Kind, str] = {
@@ -72,6 +73,7 @@ LABELS: dict[Kind, str] = {
     Kind.SLEEP: "sleep",
     Kind.QUEUES_STOPPED: "queues stopped",
     Kind.WAVE_SLOTS: "wavefront slots",
+    Kind.EVICTION: "eviction",
 }
 
 DEFINITIONS: dict[Kind, str] = {
@@ -104,4 +106,5 @@ DEFINITIONS: dict[Kind, str] = {
     Kind.SLEEP: "A host thread sleeps because the scenario says so.",
     Kind.QUEUES_STOPPED: "XNACK off: an unmap stops the process's queues until the restore worker has mapped again.",
     Kind.WAVE_SLOTS: "A kernel runs fewer wavefronts than it could, because other kernels hold the slots.",
+    Kind.EVICTION: "VRAM is full: an allocation waits until other SVM ranges have been moved out to RAM.",
 }

@@ -174,11 +174,15 @@ class FaultWorker:
             chain,
             stages,
             lambda: self._mapped(granule, process, plan, page, (window_ps, asked_ps, now), before),
-            lambda failure: self._failed(granule, process, failure),
+            lambda failure: self._failed(granule, process, failure, plan),
         )
 
-    def _failed(self, granule: Granule, process: KfdProcess, failure: SimulatedFailure) -> None:
+    def _failed(
+        self, granule: Granule, process: KfdProcess, failure: SimulatedFailure, plan: Plan | None = None
+    ) -> None:
         """The fault cannot be served: the next re-send is fatal for its process."""
+        if plan is not None:
+            plan.close(None)
         self._gpu.retry.counters_of(granule.region.vm).failed += 1
         process.lock_path = self.chain.snapshot()
         process.lock.release()
@@ -205,12 +209,8 @@ class FaultWorker:
         path = chain.snapshot()
         if not process.dead:
             gpu.releasing = path
-            waiters = region.map(
-                plan.first - region.first_page, plan.last - region.first_page, plan.state, now
-            )
-        if plan.svm is not None:
-            plan.svm.validated_ps = now
-            plan.svm.mapped = True
+            waiters = plan.map(region, now)
+        plan.close(now)
         extra = self._answered(granule, plan)
         gpu.retry.counters_of(region.vm).serviced += 1
         self.use.add(times[1], now, 1)

@@ -40,6 +40,7 @@ class KfdProcess:
         self.xnack_refused = ""  # why XNACK cannot be had, if HSA_XNACK asked for it
         self.unmap_listeners: list[Callable[[KfdProcess], None]] = []  # told before addresses go away
         self.dead = False
+        self.invalid: set[SvmRange] = set()  # XNACK off: ranges that were unmapped and are to be mapped again
         self._regions: dict[tuple[int, int], Region] = {}
 
     def about_to_unmap(self) -> None:
@@ -47,13 +48,20 @@ class KfdProcess:
         for told in self.unmap_listeners:
             told(self)
 
-    def stop_queues(self) -> None:
-        """QUEUE_EVICTION by SVM: wavefronts that would fault wait instead."""
+    def stop_queues(self, svm: SvmRange) -> None:
+        """QUEUE_EVICTION by SVM, for a range that is unmapped: wavefronts that would fault wait instead."""
+        self.invalid.add(svm)
         for vm in self.vms.values():
             vm.stopped = True
 
-    def start_queues(self, now_ps: int) -> None:
-        """QUEUE_RESTORE: what still waits tries again, and finds out that its page is not there."""
+    def start_queues(self, svm: SvmRange | None, now_ps: int) -> None:
+        """A range is mapped again. When all are, QUEUE_RESTORE: what still waits tries again, and finds out that its
+        page is not there.
+        """
+        if svm is not None:
+            self.invalid.discard(svm)
+        if self.invalid:
+            return
         for vm in self.vms.values():
             vm.stopped = False
             for region in vm.regions.values():
@@ -106,13 +114,17 @@ class KfdProcess:
     def split(self, svm: SvmRange, first: int, last: int) -> SvmRange:
         """Cut a range so that first..last of its pages are a range of their own, which is returned.
 
-        Each piece keeps the attributes, the times and its share of the buffer object.
+        Each piece keeps the attributes, the times and its share of the buffer object. The caller holds the range's
+        migrate mutex, or knows that nobody does.
         """
         place = VRAM + svm.bo_on
         for start, end in ((svm.first, first - 1), (last + 1, svm.last)):
             if start > end:
                 continue
             piece = SvmRange(start, end, attributes=svm.attributes, registered=svm.registered)
+            piece.bo = svm.bo
+            if svm.bo is not None:
+                svm.bo.ranges[piece] = None
             piece.bo_on, piece.mapped, piece.validated_ps = svm.bo_on, svm.mapped, svm.validated_ps
             piece.sequence, piece.checkpoints = svm.sequence, dict(svm.checkpoints)
             vma = self.mm.find(start)

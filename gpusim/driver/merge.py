@@ -65,5 +65,6 @@ class MergedRestore:
 
     def _map(self, process: KfdProcess, region: Region, plan: Plan) -> None:
         if process.dead or plan.last < plan.first or plan.raced:
+            plan.close(None)
             return
         self._map_now(region, plan)

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
 from gpusim.driver.driver_spec import DriverSpec
 from gpusim.driver.kfd_process import KfdProcess
 from gpusim.driver.svm_range import CPU, SvmRange
-from gpusim.driver.vram import Vram
+from gpusim.driver.vram import SvmBo, Vram
 from gpusim.engine.record import Chain
-from gpusim.engine.stages import Do, Stages, Transfer, Until
-from gpusim.errors import NotSupportedYet, Problem
+from gpusim.engine.stages import Do, Stage, Stages, Transfer, Until
+from gpusim.errors import SimulatedFailure
 from gpusim.hardware.gpu import Gpu
 from gpusim.hardware.gpuvm import HOST, LOCAL
 from gpusim.kinds import Kind
@@ -20,7 +21,8 @@ from gpusim.linux.address_space import NOWHERE, RAM, VRAM, HostMemory, Vma
 from gpusim.linux.host_spec import PageCosts
 from gpusim.spec import PAGE_BYTES
 
-_RUN = 512  # pages looked at together: a migration moves whole granules
+if TYPE_CHECKING:
+    from gpusim.driver.eviction import Eviction
 
 
 class Trigger(StrEnum):
@@ -29,6 +31,7 @@ class Trigger(StrEnum):
     PREFETCH = "PREFETCH"
     PAGEFAULT_GPU = "PAGEFAULT_GPU"
     PAGEFAULT_CPU = "PAGEFAULT_CPU"
+    TTM_EVICTION = "TTM_EVICTION"
 
 
 class MigrationLog:
@@ -77,19 +80,45 @@ class Migration:
         self._svm = driver.svm
         self._log = log
 
+    def connect(self, eviction: Eviction) -> None:
+        """Wire it to what makes room in its VRAM."""
+        self._eviction = eviction
+
     def to_vram(
         self, process: KfdProcess, vma: Vma, svm: SvmRange, first: int, last: int, trigger: Trigger
+    ) -> Generator[Stage, int, bool]:
+        """Move pages first..last of a range into this GPU's VRAM; pages that were never touched get cleared ones.
+
+        False if KFD's limit does not admit the range beside what hipMalloc holds: its pages stay where they are.
+        """
+        count = last - first + 1
+        present = vma.count(first, last, VRAM + self._gpu.index)
+        if present == count or process.dead:
+            return True  # nothing to collect
+        if not self._vram.reserve(svm.pages):
+            return False
+        try:
+            yield from self._to_vram(process, vma, svm, first, last, trigger)
+        finally:
+            self._vram.release(svm.pages)
+        return True
+
+    def _to_vram(
+        self, process: KfdProcess, vma: Vma, svm: SvmRange, first: int, last: int, trigger: Trigger
     ) -> Stages:
-        """Move pages first..last of a range into this GPU's VRAM; pages that were never touched get cleared ones."""
-        gpu, cost = self._gpu, self._pages
+        gpu, cost, vram = self._gpu, self._pages, self._vram
         place = VRAM + gpu.index
         count = last - first + 1
         present = vma.count(first, last, place)
-        if present == count or process.dead:
-            return  # nothing to collect
         creates = svm.bo_on != gpu.index
         if creates:
-            self._take_bo(process, svm)
+            if vram.free < svm.pages:
+                yield from self._eviction.make_room(svm.pages)
+            if vma.gone:
+                return  # its process died while this waited
+            svm.bo = SvmBo(process, svm, gpu.env.now)
+            svm.bo_on = gpu.index
+            vram.add(svm.bo)
         start = yield Kind.DRIVER_FIXED, self._costs.migrate + (self._costs.bo_create if creates else 0)
         if creates:
             yield from self._clear(svm, start)
@@ -98,7 +127,7 @@ class Migration:
         if populated or svm.mapped:
             yield Kind.DEVICE_PAGE, moving * cost.migrate_setup
             if svm.mapped:  # one flag a range: the flush comes even if this granule was not mapped
-                yield from self._unmap(process, vma, first, last)
+                yield from self._unmap(process, vma, svm, first, last)
             yield Kind.DEVICE_PAGE, moving * cost.device_page
             yield from self._copy(populated * PAGE_BYTES, populated * cost.dma_map, self._gpu.h2d)
             end = yield Kind.DEVICE_PAGE, moving * cost.migrate_finish
@@ -115,21 +144,6 @@ class Migration:
         self._log.add(
             process.name, CPU, gpu.index, trigger, (start, end, first, moving, populated * PAGE_BYTES)
         )
-
-    def _take_bo(self, process: KfdProcess, svm: SvmRange) -> None:
-        """A buffer object of the whole range. Raises NotSupportedYet when the driver would have to evict another."""
-        if not self._vram.take(svm.pages):
-            raise NotSupportedYet(
-                [
-                    Problem(
-                        f"{process.name}: the SVM ranges in use do not fit into the {self._vram.pages * PAGE_BYTES} "
-                        f"bytes of VRAM of {self._vram.name}: eviction under oversubscription is not supported yet",
-                        path="processes",
-                        legal="a working set below the VRAM, less what hipMalloc holds",
-                    )
-                ]
-            )
-        svm.bo_on = self._gpu.index
 
     def _clear(self, svm: SvmRange, reached: int) -> Stages:
         """SDMA clears a new buffer object, in chunks."""
@@ -164,21 +178,24 @@ class Migration:
         start = yield Kind.DRIVER_FIXED, self._costs.migrate
         yield Kind.DEVICE_PAGE, moving * cost.migrate_setup
         if svm.mapped:  # else no GPU has seen it, no queue stops, and nothing is to be restored
-            yield from self._unmap(process, vma, first, last)
+            yield from self._unmap(process, vma, svm, first, last)
         self._host.take(moving, f"{process.name}: migration of {vma.name} to RAM")
         yield Kind.PAGE_ALLOC, moving * cost.alloc
         yield from self._copy(moving * PAGE_BYTES, moving * cost.dma_map, gpu.d2h)
         end = yield Kind.DEVICE_PAGE, moving * cost.migrate_finish
+        yield Do(_nothing)  # who waits for the memory gets it at the end
         if vma.gone:
             self._host.give_back(moving)
             return
+        if process.xnack and first == svm.first and last == svm.last:
+            svm.mapped = False
         _move_from(vma, first, last, place)
         svm.vram_pages -= moving
         if svm.vram_pages == 0:
             self.drop_bo(svm)
         self._log.add(process.name, gpu.index, CPU, trigger, (start, end, first, moving, moving * PAGE_BYTES))
 
-    def _unmap(self, process: KfdProcess, vma: Vma, first: int, last: int) -> Stages:
+    def _unmap(self, process: KfdProcess, vma: Vma, svm: SvmRange, first: int, last: int) -> Stages:
         """What the MMU notifier does: take the PTEs away on every GPU, and flush heavily."""
         regions = process.regions_of(vma)
 
@@ -188,7 +205,7 @@ class Migration:
             self._gpu.translation.flush()
 
         if not process.xnack:
-            process.stop_queues()
+            process.stop_queues(svm)
         yield Do(unmap)
         yield Kind.TLB_FLUSH, self._costs.tlb_flush
 
@@ -208,23 +225,38 @@ class Migration:
             now = self._gpu.env.now
             path = chain.snapshot()
             self._gpu.releasing = path
-            for region in process.regions_of(vma):
-                local = bytes([VRAM + region.vm.gpu])
-                start = first - vma.first
-                for page in range(start, last - vma.first + 1, _RUN):
-                    end = min(page + _RUN, last - vma.first + 1) - 1
-                    here = vma.where[page : end + 1]
-                    state = LOCAL if here == local * len(here) else HOST
-                    region.map(page, end, state, now)
-            process.start_queues(now)
+            for region in process.regions_of(vma) if not vma.gone else ():
+                for start, end, state in mapped_runs(vma, first, last, region.vm.gpu):
+                    region.map(start - vma.first, end - vma.first, state, now)
+            process.start_queues(process.ranges.find(first), now)
 
         yield Do(mapped)
 
     def drop_bo(self, svm: SvmRange) -> None:
-        """The last page has left: the buffer object goes."""
-        if svm.bo_on == self._gpu.index:
-            self._vram.give_back(svm.pages)
-            svm.bo_on = CPU
+        """The last page of a range has left: the buffer object goes with its last range."""
+        if svm.bo_on == self._gpu.index and svm.bo is not None:
+            bo, svm.bo, svm.bo_on = svm.bo, None, CPU
+            del bo.ranges[svm]
+            if not bo.ranges:
+                self._vram.remove(bo)
+
+
+def exclusively(svm: SvmRange, stages: Stages) -> Stages:
+    """Work through `stages` with the migrate mutex of a range held."""
+    if svm.busy:
+        yield Transfer(Kind.LOCK_WAIT, svm.acquire)
+    else:
+        svm.busy = True
+    try:
+        yield from stages
+    except SimulatedFailure:
+        svm.release()
+        raise
+    yield Do(svm.release)
+
+
+def _nothing() -> None:
+    """A moment that other work can see."""
 
 
 def _move_from(vma: Vma, first: int, last: int, place: int) -> None:
@@ -242,6 +274,29 @@ def populate(host: HostMemory, vma: Vma, first: int, last: int, what: str) -> in
         start, end = first - vma.first, last - vma.first + 1
         vma.where[start:end] = vma.where[start:end].replace(bytes([NOWHERE]), bytes([RAM]))
     return missing
+
+
+def mapped_runs(vma: Vma, first: int, last: int, gpu: int) -> list[tuple[int, int, int]]:
+    """Pages first..last as the page tables of `gpu` have them: runs of (first, last, state), by address.
+
+    Never-touched pages count as those in system memory.
+    """
+    local = VRAM + gpu
+    where = vma.where
+    at, end = first - vma.first, last - vma.first + 1
+    runs: list[tuple[int, int, int]] = []
+    while at < end:
+        if where[at] == local:
+            stop = at + 1
+            while stop < end and where[stop] == local:
+                stop += 1
+            runs.append((vma.first + at, vma.first + stop - 1, LOCAL))
+        else:
+            stop = where.find(local, at, end)
+            stop = end if stop < 0 else stop
+            runs.append((vma.first + at, vma.first + stop - 1, HOST))
+        at = stop
+    return runs
 
 
 def _chunks(size: int, most: int) -> Iterator[int]:

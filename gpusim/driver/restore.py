@@ -10,7 +10,7 @@ from __future__ import annotations
 from gpusim.driver.attributes import UNDEFINED, initial
 from gpusim.driver.driver_spec import DriverSpec
 from gpusim.driver.kfd_process import KfdProcess
-from gpusim.driver.migrate import Migration, Trigger, populate
+from gpusim.driver.migrate import Migration, Trigger, mapped_runs, populate
 from gpusim.driver.placement import (
     Look,
     Move,
@@ -22,9 +22,9 @@ from gpusim.driver.placement import (
 )
 from gpusim.driver.svm_range import CPU, SvmRange
 from gpusim.driver.switches import RecentSkip, Unit
-from gpusim.engine.stages import Stages
+from gpusim.engine.stages import Stages, Transfer
 from gpusim.errors import SimulatedFailure
-from gpusim.hardware.gpuvm import HOST, LOCAL
+from gpusim.hardware.gpuvm import HOST, LOCAL, Region
 from gpusim.kinds import Kind
 from gpusim.linux.address_space import HostMemory, Vma, VmaKind
 from gpusim.linux.host_spec import PageCosts
@@ -107,6 +107,11 @@ class Restore:
             svm = self._create_range(process, vma, page)
             fixed += self._costs.range_create
         yield Kind.DRIVER_FIXED, fixed
+        if svm.busy:  # somebody moves its pages
+            yield Transfer(Kind.LOCK_WAIT, svm.acquire)
+        else:
+            svm.busy = True
+        plan.svm = svm
         best = self.placement(svm)
         if best is None:
             raise SimulatedFailure(
@@ -115,11 +120,13 @@ class Restore:
                 "the GPU has no access to this range (-EACCES)",
             )
         first, last = self._whole(svm, page)
-        plan.svm, plan.first, plan.last = svm, first, last
+        plan.first, plan.last = first, last
         plan.migrated = best != CPU or svm.location != CPU
         yield from self._migrate(process, vma, svm, best, plan)
         plan.sequence = svm.sequence
         yield from self.map_stages(process, vma, first, last)
+        if plan.fell_back:  # what is in VRAM already is mapped there, the rest in system memory
+            plan.parts = mapped_runs(vma, first, last, self._gpu)
 
     def _whole(self, svm: SvmRange, page: int) -> tuple[int, int]:
         """Step 17: what one fault migrates and maps."""
@@ -143,7 +150,9 @@ class Restore:
             old = self._migrations[actual]
             yield from old.to_ram(process, vma, svm, first, last, Trigger.PAGEFAULT_GPU)
         elif what is not Move.NOTHING:
-            yield from self._migrations[best].to_vram(process, vma, svm, first, last, Trigger.PAGEFAULT_GPU)
+            to_vram = self._migrations[best].to_vram
+            if not (yield from to_vram(process, vma, svm, first, last, Trigger.PAGEFAULT_GPU)):
+                plan.fell_back = True
         plan.state = LOCAL if best == self._gpu else HOST
 
     def map_stages(self, process: KfdProcess, vma: Vma, first: int, last: int) -> Stages:
@@ -169,9 +178,12 @@ class Restore:
 
 
 class Plan:
-    """What a served fault maps: pages first..last (virtual) in `state`."""
+    """What a served fault maps: pages first..last (virtual) in `state`, or in `parts` where they lie apart.
 
-    __slots__ = ("first", "last", "migrated", "sequence", "state", "svm")
+    `svm` is the range whose migrate mutex is held until then. `fell_back` says that VRAM did not take them.
+    """
+
+    __slots__ = ("fell_back", "first", "last", "migrated", "parts", "sequence", "state", "svm")
 
     def __init__(self) -> None:
         self.svm: SvmRange | None = None
@@ -179,7 +191,25 @@ class Plan:
         self.last = -1
         self.state = LOCAL
         self.migrated = False
+        self.fell_back = False
+        self.parts: list[tuple[int, int, int]] | None = None
         self.sequence = 0
+
+    def map(self, region: Region, now_ps: int) -> int:
+        """The PTEs become valid; returns how many wavefronts waited for them."""
+        base = region.first_page
+        if self.parts is None:
+            return region.map(self.first - base, self.last - base, self.state, now_ps)
+        return sum(region.map(first - base, last - base, state, now_ps) for first, last, state in self.parts)
+
+    def close(self, now_ps: int | None) -> None:
+        """The range's migrate mutex is free again; `now_ps` is given where the range was mapped."""
+        svm = self.svm
+        if svm is not None:
+            if now_ps is not None:
+                svm.validated_ps = now_ps
+                svm.mapped = True
+            svm.release()
 
     @property
     def raced(self) -> bool:

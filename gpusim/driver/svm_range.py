@@ -6,25 +6,33 @@ answers the same questions (which range holds a page, which share a page with a 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
 
 from sortedcontainers import SortedDict
 
 from gpusim.driver.attributes import CPU, Attributes
 
+if TYPE_CHECKING:
+    from gpusim.driver.vram import SvmBo
+
 __all__ = ["CPU", "SvmRange", "SvmRangeList", "largest_range_pages", "pieces"]
 
 
 class SvmRange:
-    """Pages first..last of a process. `bo_on` is the GPU that holds its buffer object, `vram_pages` those in use.
+    """Pages first..last of a process. `bo_on` is the GPU that holds its buffer object `bo`, `vram_pages` those in use.
 
+    `busy` is its migrate mutex: whoever moves or maps its pages holds it until the PTEs are valid.
     `sequence` counts invalidations: a restore that finds another one at its end than at its start was raced.
     `checkpoints` has, for each GPU, the time of the last vector that is stale since a munmap.
     """
 
     __slots__ = (
+        "_waiting",
         "attributes",
+        "bo",
         "bo_on",
+        "busy",
         "checkpoints",
         "deferred",
         "first",
@@ -44,6 +52,9 @@ class SvmRange:
         self.granule_pages = attributes.granule_pages
         self.registered = registered
         self.bo_on = CPU
+        self.bo: SvmBo | None = None
+        self.busy = False
+        self._waiting: list[Callable[[], None]] | None = None
         self.vram_pages = 0
         self.mapped = False
         self.validated_ps: int | None = None
@@ -63,6 +74,30 @@ class SvmRange:
     def set_attributes(self, attributes: Attributes) -> None:
         self.attributes = attributes
         self.granule_pages = attributes.granule_pages
+
+    def acquire(self, granted: Callable[[], None]) -> None:
+        """Take the migrate mutex: `granted` is called when it is free."""
+        if not self.busy:
+            self.busy = True
+            granted()
+        elif self._waiting is None:
+            self._waiting = [granted]
+        else:
+            self._waiting.append(granted)
+
+    def release(self) -> None:
+        """Let the migrate mutex go, to the first who waits."""
+        if self._waiting:
+            self._waiting.pop(0)()
+        else:
+            self.busy = False
+
+    def abandon(self) -> None:
+        """Its process has died, and with it perhaps the holder of the mutex: who waits goes on."""
+        waiting, self._waiting = self._waiting, None
+        self.busy = False
+        for granted in waiting or ():
+            granted()
 
     def granule(self, page: int) -> tuple[int, int]:
         """The granule around a page, clipped to the range."""

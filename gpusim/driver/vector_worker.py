@@ -89,10 +89,8 @@ class VectorWorker(FaultWorker):
     def map_now(self, region: Region, plan: Plan) -> None:
         """The PTEs of a granule that is served beside another fault become valid."""
         self._gpu.releasing = self.chain.snapshot()
-        region.map(plan.first - region.first_page, plan.last - region.first_page, plan.state, self._env.now)
-        if plan.svm is not None:
-            plan.svm.validated_ps = self._env.now
-            plan.svm.mapped = True
+        plan.map(region, self._env.now)
+        plan.close(self._env.now)
 
     def arrived(self) -> None:
         """A vector has come, or is on its way sooner than those known."""

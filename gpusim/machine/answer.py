@@ -23,6 +23,7 @@ SERVICE = (
     Kind.DMA_MAP,
     Kind.HMM_WALK,
     Kind.PTE_WRITE,
+    Kind.EVICTION,
     Kind.BO_CLEAR,
     Kind.SDMA_COPY,
     Kind.TLB_FLUSH,

@@ -7,6 +7,7 @@ import hashlib
 import numpy as np
 
 from gpusim.driver.driver_spec import DriverSpec
+from gpusim.driver.eviction import Eviction, oldest
 from gpusim.driver.fault_log import FaultLog
 from gpusim.driver.migrate import Migration, MigrationLog
 from gpusim.driver.restore import Restore
@@ -85,8 +86,10 @@ class Hardware:
                 driver=driver,
                 log=self.migration_log,
             )
+            eviction = Eviction(env=env, recorder=recorder, vram=vram, migration=migration, choose=oldest)
+            migration.connect(eviction)
             self.workers.append(worker)
-            devices.append(Device(gpu, vram, migration))
+            devices.append(Device(gpu, vram, migration, eviction))
         migrations = [device.migration for device in devices]
         for worker, device in zip(self.workers, devices, strict=True):
             gpu = device.gpu

@@ -29,7 +29,6 @@ OUTCOMES = (
 )
 
 NOT_MODELLED = (
-    "eviction under oversubscription",
     "peer access and copies between GPUs",
     "page-walk caches and the separate 4 KiB and large-page arrays of UTCL2",
     "the software fault filter, stale faults and the overflow of interrupt rings",

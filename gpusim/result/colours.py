@@ -34,6 +34,7 @@ COLOURS: dict[Kind, str] = {
     Kind.RESEND: "#F0A273",
     Kind.DUPLICATES: "#8E3B6B",
     Kind.LOCK_WAIT: "#5E2750",
+    Kind.EVICTION: "#A33A2C",
     Kind.WAVE_SLOTS: "#3D6FB4",
     Kind.QUEUES_STOPPED: "#B39BC8",
     Kind.HOST_MEMORY: "#6E6E6E",

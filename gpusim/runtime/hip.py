@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from gpusim.driver.driver_spec import DriverSpec
+from gpusim.driver.eviction import Eviction
 from gpusim.driver.kfd_process import KfdProcess
 from gpusim.driver.migrate import Migration
 from gpusim.driver.placement import SameHive
@@ -52,6 +53,7 @@ class Device:
     gpu: Gpu
     vram: Vram
     migration: Migration
+    eviction: Eviction
     apu: bool = False  # its driver prefers host memory (apu_prefer_gtt)
 
 

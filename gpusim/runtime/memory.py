@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from gpusim.driver.migrate import Migration, Trigger, populate
+from gpusim.driver.migrate import Migration, Trigger, exclusively, populate
 from gpusim.driver.svm_range import CPU, SvmRange
 from gpusim.engine.record import Chain
 from gpusim.engine.stages import Do, Stages, Transfer
@@ -44,12 +44,18 @@ def _alloc_stages(hip: Hip, name: str) -> Stages:
         gpu = hip.device(declared.gpu).gpu.index
     if kind is VmaKind.DEVICE:
         vram = node.devices[gpu].vram
-        if not vram.take(pages):
+        if not vram.reserve(pages):
+            left = (vram.pages - vram.allocated) * PAGE_BYTES
             raise SimulatedFailure(
                 "out_of_memory",
                 f"hipErrorOutOfMemory: hipMalloc of {declared.size} bytes for {name!r} of {kfd.name}: "
-                f"{vram.free * PAGE_BYTES} of {vram.pages * PAGE_BYTES} bytes of VRAM are free",
+                f"{left} of {vram.pages * PAGE_BYTES} bytes of VRAM can be allocated",
             )
+        yield from node.devices[gpu].eviction.make_room(pages)
+        if kfd.dead:
+            vram.release(pages)
+            return
+        vram.take(pages)
     elif kind is VmaKind.PINNED:
         node.host.take(pages, f"hipHostMalloc of {name!r}")
     vma = kfd.mm.map(name, pages, kind, _alignment(declared.size, declared.align))
@@ -132,6 +138,13 @@ def _free_stages(hip: Hip, allocation: Allocation) -> Stages:
         yield Kind.HOST_ALLOC, costs.ioctl + vma.pages * cost.free
         node.host.give_back(vma.pages)
     else:
+        ranges = kfd.ranges.within(vma.first, vma.last)
+        for svm in ranges:  # an eviction may be at work on one
+            if svm.busy:
+                yield Transfer(Kind.LOCK_WAIT, svm.acquire)
+            svm.busy = True
+        if kfd.dead:
+            return
         kfd.about_to_unmap()
         used = vma.pages - vma.where.count(NOWHERE)
         mapped = any(region.unmap(0, vma.pages - 1) for region in kfd.regions_of(vma))
@@ -139,10 +152,11 @@ def _free_stages(hip: Hip, allocation: Allocation) -> Stages:
         if mapped:
             yield Kind.TLB_FLUSH, costs.tlb_flush
         node.host.give_back(vma.where.count(RAM))
-        for svm in kfd.ranges.within(vma.first, vma.last):
+        for svm in ranges:
             if svm.bo_on != CPU:
                 node.devices[svm.bo_on].migration.drop_bo(svm)
             kfd.ranges.remove(svm)
+            svm.abandon()
     kfd.drop_regions(vma)
     kfd.mm.unmap(vma)
     hip.let_go(allocation)
@@ -151,6 +165,7 @@ def _free_stages(hip: Hip, allocation: Allocation) -> Stages:
 def release_all(hip: Hip) -> None:
     """The process has died: the kernel gives all of its memory back."""
     node, kfd = hip.node, hip.kfd
+    left: list[SvmRange] = []
     for allocation in hip.take_all():
         vma = allocation.vma
         if vma.kind is VmaKind.DEVICE:
@@ -163,7 +178,10 @@ def release_all(hip: Hip) -> None:
                 if svm.bo_on != CPU:
                     node.devices[svm.bo_on].migration.drop_bo(svm)
                 kfd.ranges.remove(svm)
+                left.append(svm)
         vma.vanish()
+    for svm in left:
+        svm.abandon()
 
 
 def host_touch(
@@ -227,5 +245,5 @@ def _cpu_fault(
     hip: Hip, chain: Chain, migration: Migration, vma: Vma, granule: tuple[int, int], svm: SvmRange
 ) -> Stages:
     yield Kind.DRIVER_FIXED, hip.node.host_spec.pages.fault
-    yield from migration.to_ram(hip.kfd, vma, svm, *granule, Trigger.PAGEFAULT_CPU)
+    yield from exclusively(svm, migration.to_ram(hip.kfd, vma, svm, *granule, Trigger.PAGEFAULT_CPU))
     yield from migration.restore_queues(hip.kfd, chain, vma, *granule)

@@ -5,13 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from gpusim.driver.attributes import UNDEFINED
-from gpusim.driver.migrate import Trigger, populate
+from gpusim.driver.migrate import Trigger, exclusively, mapped_runs, populate
 from gpusim.driver.placement import Move, move, prefetch_location, prefetch_maps
 from gpusim.driver.svm_range import CPU, SvmRange
 from gpusim.engine.record import Chain
 from gpusim.engine.stages import Do, Stages
 from gpusim.errors import SimulatedFailure
-from gpusim.hardware.gpuvm import HOST, LOCAL
 from gpusim.kinds import Kind
 from gpusim.linux.address_space import Vma
 from gpusim.runtime.hip import Hip, Thread
@@ -64,7 +63,7 @@ def _stages(hip: Hip, chain: Chain, vma: Vma, first: int, last: int, target: int
     for svm in kfd.ranges.within(first, last):
         start, end = max(first, svm.first), min(last, svm.last)
         svm.set_attributes(replace(svm.attributes, prefetch=target))
-        yield from migrate(hip, chain, vma, svm, start, end)
+        yield from exclusively(svm, migrate(hip, chain, vma, svm, start, end))
 
 
 def migrate(hip: Hip, chain: Chain, vma: Vma, svm: SvmRange, first: int, last: int) -> Stages:
@@ -92,12 +91,10 @@ def migrate(hip: Hip, chain: Chain, vma: Vma, svm: SvmRange, first: int, last: i
             yield from node.devices[0].migration.restore_queues(kfd, chain, vma, first, last)
         return
     for gpu in prefetch_maps(target, access=attributes.access, in_place=attributes.in_place, xnack=True):
-        yield from _map(hip, chain, vma, svm, first, last, gpu, LOCAL if gpu == best else HOST)
+        yield from _map(hip, chain, vma, svm, first, last, gpu)
 
 
-def _map(
-    hip: Hip, chain: Chain, vma: Vma, svm: SvmRange, first: int, last: int, gpu: int, state: int
-) -> Stages:
+def _map(hip: Hip, chain: Chain, vma: Vma, svm: SvmRange, first: int, last: int, gpu: int) -> Stages:
     """Map on one GPU; wavefronts that wait for these pages go on."""
     node, kfd = hip.node, hip.kfd
     cost = node.host_spec.pages
@@ -112,7 +109,8 @@ def _map(
     def mapped() -> None:
         region = kfd.region(vma, gpu)
         node.devices[gpu].gpu.releasing = chain.snapshot()
-        region.map(first - vma.first, last - vma.first, state, hip.env.now)
+        for start, end, state in mapped_runs(vma, first, last, gpu) if not vma.gone else ():
+            region.map(start - vma.first, end - vma.first, state, hip.env.now)
         svm.mapped = True
         svm.validated_ps = hip.env.now
 

@@ -53,14 +53,20 @@ def pages_are_in_one_place(machine: Machine) -> None:
             assert svm.last <= vma.last, "a range beyond its memory"
             held = [vma.count(svm.first, svm.last, VRAM + gpu) for gpu in range(len(node.devices))]
             assert sum(held) == svm.vram_pages
-            if svm.bo_on >= 0:
-                in_vram[svm.bo_on] += svm.pages
+            if svm.bo is not None:
+                assert svm in svm.bo.ranges
+                assert svm.bo in node.devices[svm.bo_on].vram.bos
                 assert held[svm.bo_on] == svm.vram_pages, "pages in the VRAM of two GPUs"
             else:
                 assert svm.vram_pages == 0, "pages in VRAM without a buffer object"
     assert node.host.used == in_ram
     assert node.host.peak <= node.host.pages
     for device, pages in zip(node.devices, in_vram, strict=True):
+        assert device.vram.allocated == pages
+        for bo in device.vram.bos:
+            assert bo.ranges, "a buffer object without ranges"
+            assert sum(svm.pages for svm in bo.ranges) <= bo.pages
+        pages += sum(bo.pages for bo in device.vram.bos)  # noqa: PLW2901 - what hipMalloc holds, and they
         assert device.vram.used == pages
         assert device.vram.peak <= device.vram.pages
 

@@ -266,11 +266,6 @@ def test_a_copy_does_not_fit_into_a_buffer_that_is_gone():
 # -- what is not supported yet -----------------------------------------------------------------------------------------
 
 
-def test_a_working_set_beyond_vram_needs_eviction():
-    with pytest.raises(NotSupportedYet, match="eviction under oversubscription is not supported yet"):
-        run([launch(writes="x")], buffers={"x": "64MiB malloc"}, overrides={"gpu.vram": "32MiB"})
-
-
 def test_a_cpu_access_to_vram_is_not_supported_yet():
     with pytest.raises(NotSupportedYet, match="CPU accesses through the PCIe BAR"):
         run([touch("x")], buffers={"x": "1MiB hipMalloc"})

@@ -1,0 +1,104 @@
+"""Making room in a full VRAM: TTM evicts whole buffer objects of SVM ranges, oldest first (`kfd_svm.md` 3.4).
+
+Whoever allocates picks victims and waits for their eviction fences. Behind a fence a worker holds the victim range's
+migrate mutex and moves its pages to RAM; GPUs that had them mapped lose the mapping, and a wavefront that needs one
+faults again. hipMalloc memory never leaves. Left out: the delay of the work queue, second and third tries (nothing can
+put pages back while the range is locked), and the eviction of whole processes, which only graphics could cause.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from gpusim.driver.kfd_process import KfdProcess
+from gpusim.driver.migrate import Migration, Trigger, exclusively
+from gpusim.driver.svm_range import SvmRange
+from gpusim.driver.vram import SvmBo, Vram
+from gpusim.engine.environment import Environment
+from gpusim.engine.record import Chain, Recorder
+from gpusim.engine.stages import Do, Stages, Transfer, Until, run_stages
+from gpusim.kinds import Kind
+from gpusim.linux.address_space import Vma
+
+#: which of the buffer objects, given in order of allocation, has to go; none of them goes already
+Choice = Callable[[Iterable[SvmBo]], SvmBo]
+
+
+def oldest(bos: Iterable[SvmBo]) -> SvmBo:
+    """The driver's choice: GPU accesses do not touch TTM's list, so its order is that of allocation."""
+    return next(iter(bos))
+
+
+class Eviction:
+    """The evictions of one GPU's VRAM."""
+
+    def __init__(
+        self, *, env: Environment, recorder: Recorder, vram: Vram, migration: Migration, choose: Choice
+    ) -> None:
+        self._env = env
+        self._recorder = recorder
+        self._vram = vram
+        self._migration = migration
+        self._choose = choose
+        self._actor = recorder.actor(f"{vram.name}.restore_worker") if recorder.spans else 0
+
+    def make_room(self, pages: int) -> Stages:
+        """Evict until `pages` are free. The limit has admitted them, so that enough can go."""
+        vram = self._vram
+        while vram.free < pages:
+            left = [bo for bo in vram.bos if not bo.evicting]
+            if left:
+                yield from _as_eviction(self._evict(self._choose(left)))
+            else:  # others have all in hand
+                yield Transfer(Kind.EVICTION, next(iter(vram.bos)).when_gone)
+
+    def _evict(self, bo: SvmBo) -> Stages:
+        """svm_range_evict_svm_bo_worker."""
+        bo.evicting = True
+        while bo.ranges:
+            svm = next(iter(bo.ranges))
+            yield from exclusively(svm, self._leave(bo, svm))
+
+    def _leave(self, bo: SvmBo, svm: SvmRange) -> Stages:
+        process = bo.process
+        if svm not in bo.ranges:  # its last page left, or its process died, while this waited
+            return
+        vma = process.mm.find(svm.first)
+        if vma is not None:
+            stops = svm.mapped and not process.xnack
+            yield from self._migration.to_ram(process, vma, svm, svm.first, svm.last, Trigger.TTM_EVICTION)
+            if stops:
+                yield Do(lambda: self._restore_later(process, vma, svm))
+        self._migration.drop_bo(svm)  # pages or not: what it held is discarded
+
+    def _restore_later(self, process: KfdProcess, vma: Vma, svm: SvmRange) -> None:
+        """XNACK off: the restore worker maps the range in RAM and lets the queues go on; nobody waits for it here."""
+        chain = Chain(self._recorder, self._actor)
+        chain.time_ps = self._env.now
+        chain.sums[Kind.EVICTION] = self._env.now
+        stages = self._migration.restore_queues(process, chain, vma, svm.first, svm.last)
+        run_stages(self._env, chain, stages, _nothing, _nothing)
+
+
+def _as_eviction(stages: Stages) -> Stages:
+    """Whoever waits for an eviction spends all of its time on that."""
+    reached = 0
+    try:
+        stage = next(stages)
+        while True:
+            if isinstance(stage, tuple):
+                reached = yield Kind.EVICTION, sum(stage[1::2])
+            elif isinstance(stage, Until):
+                reached = yield Until(Kind.EVICTION, stage.end_ps, stage.behind)
+            elif isinstance(stage, Transfer):
+                beside = None if stage.beside is None else (int(Kind.EVICTION), stage.beside[1])
+                reached = yield Transfer(Kind.EVICTION, stage.start, beside)
+            else:
+                reached = yield stage
+            stage = stages.send(reached)
+    except StopIteration:
+        return
+
+
+def _nothing(*_: object) -> None:
+    """A worker that nobody waits for has ended."""
