@@ -18,9 +18,13 @@ class Order(StrEnum):
 
 
 class Operand:
-    """One buffer of a kernel as its wavefronts see it, and the bytes of it that one step moves."""
+    """One buffer of a kernel as its wavefronts see it, and the bytes of it that one step moves.
 
-    __slots__ = ("read", "read_bytes", "region", "write", "write_bytes")
+    `read_cost` and `write_cost`: what one byte takes of the bandwidth of HBM, in bytes; more than 1 for the memory that
+    a CPU allocator gave on an APU.
+    """
+
+    __slots__ = ("read", "read_bytes", "read_cost", "region", "write", "write_bytes", "write_cost")
 
     def __init__(self, region: Region, *, read_bytes: float, write_bytes: float) -> None:
         self.region = region
@@ -28,6 +32,13 @@ class Operand:
         self.write_bytes = write_bytes
         self.read = read_bytes > 0
         self.write = write_bytes > 0
+        self.read_cost = 1.0
+        self.write_cost = 1.0
+
+    @property
+    def hbm_bytes(self) -> float:
+        """What one step takes of the bandwidth of HBM, if nothing hits a cache."""
+        return self.read_bytes * self.read_cost + self.write_bytes * self.write_cost
 
 
 #: pages first..last of an operand, in the order in which the step first touches them
@@ -43,6 +54,8 @@ class AccessStream(Protocol):
     order: Order
     #: mean latency that translation adds to a step on mapped memory; None: ask the TLBs, fragment by fragment
     translation_ps: int | None
+    #: page-table reads of a step that occupy a walker, in the mean
+    table_reads: float
 
     def touches(self, index: int) -> Sequence[Touch]:
         """The pages of step `index` (0 <= index < steps * passes)."""

@@ -21,6 +21,8 @@ from gpusim.hardware.wavefronts import Wave
 if TYPE_CHECKING:
     from gpusim.hardware.gpu import Gpu
 
+_LEAST_BYTES = 256  # of a step that HBM carries, so that rounding to whole bytes does not show
+
 
 class Dispatch:
     """A kernel in flight. `done` is told its critical path when the last wavefront has ended.
@@ -59,11 +61,18 @@ class Dispatch:
         self._grouped = grouped
         self._done = done
         self.step_bytes = sum(operand.read_bytes + operand.write_bytes for operand in stream.operands)
-        self.hbm_share = hbm_share
-        self.hbm_bytes = max(1, round(self.step_bytes * hbm_share))
-        alone_ps = self.step_bytes * 1e12 / cap_bytes_per_s + (stream.translation_ps or 0)
+        # what caches serve whole is timed by a few bytes a step on the HBM channel
+        self.hbm_share = max(hbm_share, min(1.0, _LEAST_BYTES / self.step_bytes))
+        hbm_bytes = sum(operand.hbm_bytes for operand in stream.operands) * self.hbm_share
+        self.hbm_bytes = max(1, round(hbm_bytes))
+        moving_ps = self.step_bytes * 1e12 / cap_bytes_per_s
+        # few walkers: what all slots together ask of them in a step keeps a slot waiting at least as long
+        walked_ps = stream.table_reads * self.slots / gpu.translation.reads_per_ps
+        alone_ps = max(moving_ps + (stream.translation_ps or 0), walked_ps)
+        self.translating = 1.0 - moving_ps / alone_ps  # share of a step without contention
         self.alone_ps = int(alone_ps * 1.01) + 2  # a step that takes longer shared the memory
-        self.job_class: MemoryClass = gpu.hbm.job_class(self.step_bytes * hbm_share * 1e12 / alone_ps)
+        self.job_class: MemoryClass = gpu.hbm.job_class(hbm_bytes * 1e12 / alone_ps)
+        self.far = -1 if vm.unified else HOST  # where pages lie behind a link
         self._link_cap = link_cap_bytes_per_s
         self._next = 0  # frontier order: the next step to hand out
         self._own: dict[Wave, tuple[int, int, int]] = {}  # other orders: next step, end, stride of a wave
@@ -228,10 +237,11 @@ class Dispatch:
 
     def translate(self, unit: int, index: int) -> int:
         """Latency that the TLB misses of step `index` add."""
+        now = self.env.now
         added = 0
-        look_up = self.gpu.translation.added_ps
-        for operand, first, _ in self.stream.touches(index):
-            added += look_up(unit, self.vm, (operand.region.first_page + first) >> 9)
+        look_up = self.gpu.translation.step_ps
+        for operand, first, last in self.stream.touches(index):
+            added += look_up(unit, operand.region, first, last, now + added)
         return added
 
     def link_cap(self, size: float) -> float:
@@ -242,11 +252,11 @@ class Dispatch:
         """One step of which part lies in host memory: all its transfers at once, on when the last has ended."""
         reads = writes = local = 0.0
         for operand, first, _ in self.stream.touches(index):
-            if operand.region.valid[first] == HOST:
+            if operand.region.valid[first] == self.far:
                 reads += operand.read_bytes
                 writes += operand.write_bytes
             else:
-                local += operand.read_bytes + operand.write_bytes
+                local += operand.hbm_bytes
         parts = [0]
 
         def ended(*_: object) -> None:
@@ -272,11 +282,11 @@ class Dispatch:
         """Bytes of one step from step `first` on: local memory, link reads, link writes."""
         reads = writes = local = 0.0
         for operand, page, _ in self.stream.touches(first):
-            if operand.region.valid[page] == HOST:
+            if operand.region.valid[page] == self.far:
                 reads += operand.read_bytes
                 writes += operand.write_bytes
             else:
-                local += operand.read_bytes + operand.write_bytes
+                local += operand.hbm_bytes
         return local * self.hbm_share, reads, writes
 
     def _regions(self) -> Sequence[Region]:

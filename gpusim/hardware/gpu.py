@@ -9,6 +9,7 @@ from gpusim.engine.flows import Network
 from gpusim.engine.record import Recorder, Snapshot
 from gpusim.engine.server import Server
 from gpusim.engine.timeline import Timeline
+from gpusim.hardware.caches import Caches
 from gpusim.hardware.dispatch import Dispatch
 from gpusim.hardware.gpu_spec import GpuSpec
 from gpusim.hardware.gpuvm import Vm
@@ -46,8 +47,13 @@ class Gpu:
         #: from a miss to the start of the fault worker behind an empty ring
         self.delivery_ps = spec.retry.delivery + interrupt_ps
         self.hbm = Memory(env, f"{self.name}.hbm", capacity_bytes_per_s=spec.hbm.bandwidth)
+        self.caches = Caches(spec)
         self.translation = Translation(
-            spec.utcl1, spec.utcl2, compute_units=spec.compute.compute_units, xcds=spec.compute.xcds
+            spec.utcl1,
+            spec.utcl2,
+            spec.walker,
+            compute_units=spec.compute.compute_units,
+            xcds=spec.compute.xcds,
         )
         self.retry = retry(spec.retry, env=env, listener=listener, random=random)
         self.sdma = Server(env, f"{self.name}.sdma", lanes=spec.sdma.engines)

@@ -51,11 +51,30 @@ class ComputeSpec(Spec):
         return self.compute_units * self.simds * per_simd
 
 
-class CacheSpec(Spec):
-    """One cache level that all compute units share."""
+class Replacement(StrEnum):
+    """Which line of a full set a cache gives up."""
 
-    size: Size = Field(gt=0, description="capacity")
-    bandwidth: Rate = Field(gt=0, description="achieved read bandwidth")
+    LRU = "lru"
+    NOT_RECENT = "not_recent"  # any of those not used since the last time that all had been
+    RANDOM = "random"
+
+
+class Indexing(StrEnum):
+    """How lines are spread over the sets of a cache."""
+
+    EVEN = "even"  # contiguous data load all sets alike
+    HASHED = "hashed"  # each line falls into any set
+
+
+class CacheSpec(Spec):
+    """One cache level: `instances` caches of `size` bytes each."""
+
+    size: Size = Field(gt=0, description="capacity of one instance")
+    instances: int = Field(default=1, gt=0, description="caches of this level")
+    ways: int = Field(default=16, gt=0, le=64, description="lines of a set")
+    replacement: Replacement = Field(default=Replacement.LRU, description="which line of a full set goes")
+    indexing: Indexing = Field(default=Indexing.EVEN, description="how lines are spread over the sets")
+    bandwidth: Rate = Field(gt=0, description="achieved read bandwidth, all instances together")
     latency: Duration = Field(gt=0, description="load to use")
 
 
@@ -65,13 +84,47 @@ class HbmSpec(Spec):
     size: Size = Field(gt=0, description="capacity")
     bandwidth: Rate = Field(gt=0, description="achieved streaming bandwidth, reads and writes together")
     latency: Duration = Field(gt=0, description="load to use, translation hit")
+    loaded: float = Field(
+        default=1.0, ge=1, description="latency at full bandwidth over latency when idle; linear in between"
+    )
 
 
-class TlbSpec(Spec):
-    """One level of translation cache."""
+class Utcl1Spec(Spec):
+    """The translation cache in front of the compute units."""
 
     entries: int = Field(gt=0, description="translations held; LRU")
-    miss: Duration = Field(description="added to an access that misses here and hits the level below")
+    largest: Size = Field(default=2 << 20, gt=0, description="most that one entry covers")
+    shared_by: int = Field(default=1, gt=0, description="compute units that share one")
+    miss: Duration = Field(description="added to an access that misses here and hits UTCL2")
+
+
+class Utcl2Spec(Spec):
+    """The translation cache of an XCD: one array for small pages, one for large ones."""
+
+    entries: int = Field(gt=0, description="large-page array: translations held; LRU")
+    small_entries: int = Field(gt=0, description="small-page array: translations of 4 KiB pages held; LRU")
+    large: Size = Field(
+        gt=0, description="fragments from this size on go to the large-page array (translate_further: 2 MiB)"
+    )
+
+
+class WalkerSpec(Spec):
+    """The page-table walkers behind one UTCL2, and their caches, one per directory level."""
+
+    walkers: int = Field(gt=0, description="walks under way at once; others wait")
+    read: Duration = Field(gt=0, description="one read of a table entry that no walk cache holds")
+    pde0: int = Field(gt=0, description="PDE0 entries held, 2 MiB of addresses each")
+    pde1: int = Field(gt=0, description="PDE1 entries held, 1 GiB of addresses each")
+    pde2: int = Field(gt=0, description="PDE2 entries held, 512 GiB of addresses each")
+
+
+class ApuSpec(Spec):
+    """An APU: CPU and GPU have one memory, and what the CPU allocates needs no link."""
+
+    host_read: Rate = Field(
+        gt=0, description="rate at which kernels read what CPU allocators gave, 2 MiB pages"
+    )
+    host_write: Rate = Field(gt=0, description="rate at which they write it")
 
 
 class RetrySpec(Spec):
@@ -115,11 +168,14 @@ class GpuSpec(Spec):
     gfx: str = Field(description="target, e.g. gfx90a")
     xnack: XnackSupport = Field(description="how XNACK can be had")
     compute: ComputeSpec
-    l2: CacheSpec
+    l1: CacheSpec | None = Field(default=None, description="per compute unit")
+    l2: CacheSpec = Field(description="per XCD")
     infinity_cache: CacheSpec | None = Field(default=None, description="memory-side cache, if any")
     hbm: HbmSpec
-    utcl1: TlbSpec = Field(description="per compute unit")
-    utcl2: TlbSpec = Field(description="per XCD; its miss is a page-table walk")
+    apu: ApuSpec | None = Field(default=None, description="set for a GPU that shares the memory of its CPU")
+    utcl1: Utcl1Spec = Field(description="per compute unit, or per group of them")
+    utcl2: Utcl2Spec = Field(description="per XCD; its miss is a page-table walk")
+    walker: WalkerSpec = Field(description="page-table walks, per XCD")
     retry: RetrySpec
     sdma: SdmaSpec
     zero_copy: ZeroCopySpec

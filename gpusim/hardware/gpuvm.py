@@ -1,7 +1,9 @@
 """GPUVM state as wavefronts see it: which pages of a buffer one GPU can translate, and where they lie.
 
 One byte a 4 KiB page says enough: not valid, in this GPU's VRAM, or in host memory. The bytes of a region are what
-wavefronts search, so that finding the next page that would fault costs one `bytearray.find`.
+wavefronts search, so that finding the next page that would fault costs one `bytearray.find`. One byte for each 2 MiB
+says how large the fragments are in which its pages are translated: VRAM is contiguous, host memory is scattered
+unless who maps it says otherwise.
 """
 
 from __future__ import annotations
@@ -14,6 +16,8 @@ LOCAL = 1  # in the VRAM of the GPU whose tables these are
 HOST = 2  # in host memory, reached over the CPU link
 
 _BLOCK_SHIFT = 9  # waiters are kept by 2 MiB of address space: a PDE0 entry
+_BLOCK = 1 << _BLOCK_SHIFT
+HUGE = _BLOCK_SHIFT  # fragment of a PDE0 used as PTE: log2 of its pages
 
 
 class Waiter(Protocol):
@@ -29,10 +33,22 @@ class Waiter(Protocol):
 class Region:
     """The translations of one buffer in one GPU's page tables for one VMID.
 
-    `valid` has one byte a page. `first_page` is the virtual page number of byte 0.
+    `valid` has one byte a page, `fragments` one for each 512 pages: log2 of the pages of the largest fragment there.
+    `first_page` is the virtual page number of byte 0.
     """
 
-    __slots__ = ("_waiting", "first_page", "name", "on_invalidate", "pages", "pending", "valid", "vm")
+    __slots__ = (
+        "_align",
+        "_waiting",
+        "first_page",
+        "fragments",
+        "name",
+        "on_invalidate",
+        "pages",
+        "pending",
+        "valid",
+        "vm",
+    )
 
     def __init__(self, vm: Vm, name: str, first_page: int, pages: int, *, state: int = INVALID) -> None:
         self.vm = vm
@@ -40,6 +56,10 @@ class Region:
         self.first_page = first_page
         self.pages = pages
         self.valid = bytearray([state]) * pages
+        # a fragment is aligned: what the address of the buffer allows
+        self._align = min(HUGE, (first_page & -first_page).bit_length() - 1) if first_page else HUGE
+        # until it is mapped, a block counts as what its first touch will make of it
+        self.fragments = bytearray([0 if vm.unified else self._align]) * -(-pages >> _BLOCK_SHIFT)
         self._waiting: dict[int, list[Waiter]] = {}
         self.pending: dict[int, Any] = {}  # what listens to faults keeps here, by block of pages
         self.on_invalidate: list[Callable[[int, int], None]] = []
@@ -53,8 +73,16 @@ class Region:
         else:
             entries.append(waiter)
 
-    def map(self, first: int, last: int, state: int, time_ps: int) -> int:
-        """Make the PTEs of pages first..last valid at `time_ps`; tell those who waited, and say how many."""
+    def map(self, first: int, last: int, state: int, time_ps: int, fragment: int | None = None) -> int:
+        """Make the PTEs of pages first..last valid at `time_ps`; tell those who waited, and say how many.
+
+        `fragment` is the largest that the memory behind them allows (log2 of pages); by default VRAM allows all.
+        """
+        if first == last:
+            self.fragments[first >> _BLOCK_SHIFT] = 0
+        else:
+            most = fragment if fragment is not None else HUGE if state == LOCAL else 0
+            self._set_fragments(first, last, min(most, self._align))
         self.valid[first : last + 1] = bytes([state]) * (last + 1 - first)
         waiting = self._waiting
         if not waiting:
@@ -76,6 +104,39 @@ class Region:
                 waiter.valid_at(time_ps)
             told += len(entries)
         return told
+
+    def _set_fragments(self, first: int, last: int, most: int) -> None:
+        """Pages first..last become contiguous up to fragments of 2**most pages."""
+        head, tail = first & _BLOCK - 1, (last + 1) & _BLOCK - 1
+        if not head and (not tail or last + 1 == self.pages):  # the usual case: whole blocks
+            block, end = first >> _BLOCK_SHIFT, last + 1 >> _BLOCK_SHIFT
+            self.fragments[block:end] = bytes([most]) * (end - block)
+            if tail:
+                self.fragments[end] = min(most, tail.bit_length() - 1)
+            return
+        valid = self.valid
+        for block in range(first >> _BLOCK_SHIFT, (last >> _BLOCK_SHIFT) + 1):
+            start, stop = block << _BLOCK_SHIFT, block + 1 << _BLOCK_SHIFT
+            here, end = max(first, start), min(last + 1, stop)
+            shift = min(most, _largest_inside(here - start, end - start))
+            others = end - here + valid.count(INVALID, start, here) + valid.count(INVALID, end, stop)
+            if others < min(stop, self.pages) - start:  # others are mapped there: pieces remain pieces
+                shift = min(shift, self.fragments[block])
+            self.fragments[block] = shift
+
+    def fragment_counts(self, pages: int) -> dict[int, int]:
+        """How many fragments of 2**shift pages, by shift, the first `pages` pages have."""
+        whole = pages >> _BLOCK_SHIFT
+        counts: dict[int, int] = {}
+        for shift in range(HUGE + 1):
+            number = self.fragments.count(shift, 0, whole)
+            if number:
+                counts[shift] = number << HUGE - shift
+        rest = pages & _BLOCK - 1
+        if rest:
+            shift = self.fragments[whole]
+            counts[shift] = counts.get(shift, 0) + -(-rest >> shift)
+        return counts
 
     def unmap(self, first: int, last: int) -> bool:
         """Invalidate pages first..last; True if any was valid. Wavefronts on their way through are told."""
@@ -106,12 +167,24 @@ class Region:
         self._waiting.clear()
 
 
+def _largest_inside(start: int, end: int) -> int:
+    """log2 of the largest aligned power of two of pages inside start..end-1."""
+    shift = (end - start).bit_length() - 1
+    while -(-start >> shift) + 1 << shift > end:
+        shift -= 1
+    return shift
+
+
 class Vm:
-    """The address space of one process on one GPU: a VMID with its retry mode (SH_MEM_CONFIG.RETRY_DISABLE)."""
+    """The address space of one process on one GPU: a VMID with its retry mode (SH_MEM_CONFIG.RETRY_DISABLE).
 
-    __slots__ = ("dead", "gpu", "name", "regions", "retry", "stopped", "vmid")
+    `unified`: on an APU, where host memory is as near as VRAM.
+    """
 
-    def __init__(self, name: str, vmid: int, *, retry: bool, gpu: int = 0) -> None:
+    __slots__ = ("dead", "gpu", "name", "regions", "retry", "stopped", "unified", "vmid")
+
+    def __init__(self, name: str, vmid: int, *, retry: bool, gpu: int = 0, unified: bool = False) -> None:
+        self.unified = unified
         self.gpu = gpu
         self.name = name
         self.vmid = vmid

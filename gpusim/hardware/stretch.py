@@ -121,7 +121,12 @@ class Stretch:
             capped = dispatch.job_class.capped_ps - self._capped
             if 2 * capped >= length:
                 alone = min(length, self._slot_time() // min(dispatch.slots, self.steps))
-                parts = [(Kind.COMPUTE, alone), (Kind.WAVE_SLOTS, length - alone)]
+                translating = round(alone * dispatch.translating)
+                parts = [
+                    (Kind.COMPUTE, alone - translating),
+                    (Kind.TRANSLATION, translating),
+                    (Kind.WAVE_SLOTS, length - alone),
+                ]
             else:
                 parts = [(Kind.HBM, length)]
         start = self._start

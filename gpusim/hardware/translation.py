@@ -1,96 +1,195 @@
 """UTCL1 and UTCL2: LRU translation caches whose hits and misses are arithmetic, not events.
 
-Models reach and the added latency of a miss. Left out: ways and banks, hit-on-miss, the separate 4 KiB and large-page
-arrays of UTCL2, page-walk caches (a walk has one cost). An entry covers a 2 MiB fragment; a step looks up the first
-page of each operand. Steps in host memory are not looked up: the link hides it. Source of latencies: `LAT001`-`LAT053`
-as solved in the profile.
+A UTCL1 entry covers the fragment of its page, up to `Utcl1Spec.largest`. UTCL2 has two arrays: pages that the walker
+returns as large ones go to one, with an entry for each, and 4 KiB pages to the other. What misses both is walked (see
+`walker`). A step looks up the first page of each operand, and each further fragment that it covers. The closed forms
+are for patterns where a test shows the same count. Left out: ways and banks, hit-on-miss, and the UTCL1s of scalar
+and instruction caches. Source of latencies: `LAT001`-`LAT053` as solved in the profiles.
 """
 
 from __future__ import annotations
 
-from gpusim.hardware.gpu_spec import TlbSpec
-from gpusim.hardware.gpuvm import Vm
+from math import exp
+from typing import NamedTuple
 
-FRAGMENT_PAGES = 512  # a PDE0 used as PTE: 2 MiB of contiguous VRAM
+from gpusim.hardware.gpu_spec import Utcl1Spec, Utcl2Spec, WalkerSpec
+from gpusim.hardware.gpuvm import Region
+from gpusim.hardware.walker import LARGE_SHIFT, Lru, Walker
+
+FRAGMENT_PAGES = 1 << LARGE_SHIFT  # a PDE0 used as PTE: 2 MiB
 
 
-class Tlb:
-    """One LRU translation cache."""
+class Added(NamedTuple):
+    """What translation adds to a model step in the mean: latency, and table reads that occupy a walker."""
 
-    __slots__ = ("_entries", "_held", "hits", "misses")
-
-    def __init__(self, entries: int) -> None:
-        self._entries = entries
-        self._held: dict[int, None] = {}
-        self.hits = 0
-        self.misses = 0
-
-    def hit(self, key: int) -> bool:
-        """Look `key` up and make it the youngest entry."""
-        held = self._held
-        if key in held:
-            del held[key]
-            held[key] = None
-            self.hits += 1
-            return True
-        if len(held) >= self._entries:
-            del held[next(iter(held))]
-        held[key] = None
-        self.misses += 1
-        return False
-
-    def clear(self) -> None:
-        self._held.clear()
+    latency_ps: int
+    reads: float
 
 
 class Translation:
-    """The translation caches of one GPU: a UTCL1 per compute unit, a UTCL2 per XCD."""
+    """The translation caches of one GPU: UTCL1s in front of the compute units, UTCL2 and walkers on each XCD."""
 
-    def __init__(self, utcl1: TlbSpec, utcl2: TlbSpec, *, compute_units: int, xcds: int) -> None:
+    def __init__(
+        self, utcl1: Utcl1Spec, utcl2: Utcl2Spec, walker: WalkerSpec, *, compute_units: int, xcds: int
+    ) -> None:
         self._miss1 = utcl1.miss
-        self._walk = utcl2.miss
+        self._read = walker.read
         self._reach1 = utcl1.entries
         self._reach2 = utcl2.entries
-        self._utcl1 = [Tlb(utcl1.entries) for _ in range(compute_units)]
-        self._utcl2 = [Tlb(utcl2.entries) for _ in range(xcds)]
+        self._small2 = utcl2.small_entries
+        self._largest = (utcl1.largest >> 12).bit_length() - 1
+        self._large = (utcl2.large >> 12).bit_length() - 1
+        self._pde0 = walker.pde0
+        self._shared_by = utcl1.shared_by
+        self._xcds = xcds
+        self._walkers = walker.walkers * xcds
+        self._utcl1 = [Lru(utcl1.entries) for _ in range(-(-compute_units // utcl1.shared_by))]
+        self._arrays = [(Lru(utcl2.entries), Lru(utcl2.small_entries)) for _ in range(xcds)]
+        self._walker = [Walker(walker) for _ in range(xcds)]
 
-    def added_ps(self, unit: int, vm: Vm, fragment: int) -> int:
-        """Latency that translating one access adds on compute unit `unit`; `fragment` names the entry."""
-        key = (fragment << 16) | vm.vmid  # there may be more address spaces than 16 VMIDs
-        if self._utcl1[unit].hit(key):
+    def added_ps(self, unit: int, region: Region, page: int, now_ps: int) -> int:
+        """Latency that translating one access to `page` of `region` adds on compute unit `unit`."""
+        shift = region.fragments[page >> LARGE_SHIFT]
+        virtual = region.first_page + page
+        vmid = region.vm.vmid
+        reach = shift if shift < self._largest else self._largest
+        # an entry is named by address, size and address space; there may be more of these than 16 VMIDs
+        if self._utcl1[unit // self._shared_by].hit((virtual >> reach << 20) | reach << 16 | vmid):
             return 0
         # units are numbered as workgroups are dealt out: to one die after another
-        if self._utcl2[unit % len(self._utcl2)].hit(key):
+        die = unit % self._xcds
+        large, small = self._arrays[die]
+        if shift >= self._large:
+            reach = min(shift, LARGE_SHIFT)
+            found = large.hit((virtual >> reach << 20) | reach << 16 | vmid)
+        else:
+            found = small.hit((virtual << 16) | vmid)
+        if found:
             return self._miss1
-        return self._miss1 + self._walk
+        now_ps += self._miss1
+        leaf = shift >= LARGE_SHIFT
+        return self._miss1 + self._walker[die].walk(virtual, vmid, large=leaf, now_ps=now_ps)
 
-    def mean_random_ps(self, fragments: int) -> float:
-        """Mean added latency of one access to `fragments` equally likely entries, LRU in the steady state."""
-        miss1 = max(0.0, 1.0 - self._reach1 / fragments)
-        miss2 = max(0.0, 1.0 - self._reach2 / fragments)
-        return miss1 * self._miss1 + miss2 * self._walk
+    def step_ps(self, unit: int, region: Region, first: int, last: int, now_ps: int) -> int:
+        """The same for a step over pages first..last: each fragment that it comes to is looked up."""
+        shift = min(region.fragments[first >> LARGE_SHIFT], self._largest)
+        added = self.added_ps(unit, region, first, now_ps)
+        if (region.first_page + first) >> shift == (region.first_page + last) >> shift:
+            return added
+        page = first
+        while True:
+            virtual = region.first_page + page
+            page = ((virtual >> shift) + 1 << shift) - region.first_page
+            if page > last:
+                return added
+            added += self.added_ps(unit, region, page, now_ps + added)
+            shift = min(region.fragments[page >> LARGE_SHIFT], self._largest)
 
-    def stream_ps(self, steps_per_fragment: int) -> int:
-        """Mean added latency of one model step of a stream in one operand.
+    # -- closed forms --------------------------------------------------------------------------------------------------
+
+    def stream(self, step_pages: float, shift: int) -> Added | None:
+        """One model step of a stream in one operand whose pages have fragments of 2**shift pages.
 
         Steps are handed out in order, so that those of one fragment run on as many compute units, as long as there
-        are enough: each is its unit's first there, and the first of each XCD also misses in UTCL2.
+        are enough: each is its unit's first there, and the first of each XCD also misses in UTCL2. Directory entries
+        are at hand but for the first page behind each. None where a unit comes back to a fragment.
         """
-        firsts = min(steps_per_fragment, len(self._utcl2))
-        return self._miss1 + self._walk * firsts // steps_per_fragment
+        fragment = float(1 << min(shift, self._largest))
+        if fragment > step_pages * len(self._utcl1) * self._shared_by:
+            return None
+        lookups = max(1.0, step_pages / fragment)
+        # an entry that several steps need is walked once on each die that they run on
+        entry = 1.0 if shift < self._large else float(1 << min(shift, LARGE_SHIFT))
+        walks = lookups * min(1.0, self._xcds * step_pages / entry)
+        reads = 1.0
+        if shift < LARGE_SHIFT:  # and on each die the first walk below a PDE0 reads that as well
+            reads += min(self._xcds, FRAGMENT_PAGES / step_pages) * step_pages / FRAGMENT_PAGES / lookups
+        return Added(round(lookups * self._miss1 + walks * reads * self._read), walks * reads)
+
+    def independent(self, fragments: dict[int, int]) -> tuple[float, float]:
+        """Mean added latency and table reads of one access to equally likely pages.
+
+        `fragments[shift]` is how many fragments of 2**shift pages there are.
+        """
+        pages = sum(count << shift for shift, count in fragments.items())
+        if not pages:
+            return 0.0, 0.0
+        first: dict[
+            tuple[int, bool], int
+        ] = {}  # UTCL1 entries by size, and whether UTCL2 holds them as large
+        large: dict[int, int] = {}
+        small = 0
+        for shift, count in fragments.items():
+            size = min(shift, self._largest)
+            is_large = shift >= self._large
+            first[size, is_large] = first.get((size, is_large), 0) + (count << shift - size)
+            if is_large:
+                size = min(shift, LARGE_SHIFT)
+                large[size] = large.get(size, 0) + (count << shift - size)
+            else:
+                small += count << shift
+        held = _held([(size, count) for (size, _), count in first.items()], self._reach1)
+        missed1 = (pages - sum(held)) / pages
+        # UTCL2 is asked for what UTCL1 does not hold
+        of_small = small - sum(part for (_, is_large), part in zip(first, held, strict=True) if not is_large)
+        of_small = min(of_small, float(max(0, small - self._small2)))
+        of_large = (
+            pages - small - sum(part for (_, is_large), part in zip(first, held, strict=True) if is_large)
+        )
+        of_large = min(of_large, pages - small - sum(_held(list(large.items()), self._reach2)))
+        missed = (of_small + of_large) / pages
+        tables = small / FRAGMENT_PAGES  # PTBs below the directory entries that the walk cache must hold
+        deeper = max(0.0, 1.0 - self._pde0 / tables) * of_small / pages if tables else 0.0
+        reads = missed + deeper
+        return missed1 * self._miss1 + reads * self._read, reads
+
+    @property
+    def reads_per_ps(self) -> float:
+        """Table reads of all walkers together when none is idle."""
+        return self._walkers / self._read
 
     def flush(self) -> None:
         """A heavyweight flush: nothing is held any more."""
         for tlb in self._utcl1:
             tlb.clear()
-        for tlb in self._utcl2:
-            tlb.clear()
+        for large, small in self._arrays:
+            large.clear()
+            small.clear()
+        for walker in self._walker:
+            walker.flush()
 
     def counts(self) -> dict[str, int]:
-        """Hits and misses of stepwise accesses, by level."""
+        """Hits and misses of stepwise accesses by level, walks, and the table reads of these."""
+        arrays = [array for pair in self._arrays for array in pair]
         return {
             "utcl1_hits": sum(tlb.hits for tlb in self._utcl1),
             "utcl1_misses": sum(tlb.misses for tlb in self._utcl1),
-            "utcl2_hits": sum(tlb.hits for tlb in self._utcl2),
-            "utcl2_misses": sum(tlb.misses for tlb in self._utcl2),
+            "utcl2_hits": sum(array.hits for array in arrays),
+            "utcl2_misses": sum(array.misses for array in arrays),
+            "walks": sum(walker.walks for walker in self._walker),
+            "table_reads": sum(walker.reads for walker in self._walker),
+            "walk_wait_ps": sum(walker.waited_ps for walker in self._walker),
         }
+
+
+def _held(entries: list[tuple[int, int]], capacity: int) -> list[float]:
+    """Pages that `capacity` LRU entries cover in the steady state, of `count` entries of 2**shift pages each.
+
+    All pages being equally likely, an entry is used in proportion to its pages; what is used before a characteristic
+    time has passed stays (Che), which is solved by bisection where sizes differ.
+    """
+    if sum(count for _, count in entries) <= capacity:
+        return [float(count << shift) for shift, count in entries]
+    if len(entries) == 1:
+        return [float(capacity << entries[0][0])]
+    low, high = 0.0, 1e6
+    for _ in range(60):
+        middle = (low + high) / 2
+        kept = sum(count * _stays(middle, shift) for shift, count in entries)
+        low, high = (low, middle) if kept > capacity else (middle, high)
+    return [(count << shift) * _stays(low, shift) for shift, count in entries]
+
+
+def _stays(time: float, shift: int) -> float:
+    """Probability that an entry of 2**shift pages has been used within `time`."""
+    return 1.0 - exp(-time * (1 << shift))

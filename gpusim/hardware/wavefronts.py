@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from gpusim.engine.environment import Lean
 from gpusim.engine.record import NO_ROW, Snapshot
-from gpusim.hardware.gpuvm import HOST, Region
+from gpusim.hardware.gpuvm import Region
 from gpusim.hardware.retry import sends_until
 from gpusim.kinds import Kind
 
@@ -134,6 +134,7 @@ class Wave:
         lean = self.lean
         resume = lean.resume
         size = d.hbm_bytes
+        far = d.far
         added = 0
         looks_up = d.stream.translation_ps is None
         alone = d.alone_ps
@@ -162,7 +163,7 @@ class Wave:
                     if spans:
                         self._waited(env._now)
                     page = valid.find(0, page, last + 1)
-                if valid[first] == HOST:
+                if valid[first] == far:
                     remote = True
             start = env._now
             if remote:
@@ -187,7 +188,9 @@ class Wave:
                     return
                 length = env._now - start
                 if length <= alone + added:
-                    spent[2] += length
+                    translating = min(length, added + int(length * d.translating))
+                    spent[1] += translating
+                    spent[2] += length - translating
                     if spans:
                         self._moved(Kind.COMPUTE, start, env._now, length)
                 else:

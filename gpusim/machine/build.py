@@ -55,7 +55,13 @@ class Machine:
         visible = visible_devices(node.devices, process.env)
         xnack = xnack_enabled(process.env, [device.gpu.spec.xnack for device in visible])
         vms = {
-            device.gpu.index: Vm(f"{label}@{device.gpu.name}", number + 1, retry=xnack, gpu=device.gpu.index)
+            device.gpu.index: Vm(
+                f"{label}@{device.gpu.name}",
+                number + 1,
+                retry=xnack,
+                gpu=device.gpu.index,
+                unified=device.gpu.spec.apu is not None,
+            )
             for device in node.devices
         }
         kfd = KfdProcess(

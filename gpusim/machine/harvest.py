@@ -30,7 +30,6 @@ OUTCOMES = (
 
 NOT_MODELLED = (
     "peer access and copies between GPUs",
-    "page-walk caches and the separate 4 KiB and large-page arrays of UTCL2",
     "the software fault filter, stale faults and the overflow of interrupt rings",
     "host memory bandwidth shared by CPU threads and DMA",
     "HBM bandwidth used by SDMA copies over the host link",

@@ -52,8 +52,8 @@ class Program(Protocol):
         """Its contention-free time, if that is given."""
         ...
 
-    def passes(self, kernel: str) -> int:
-        """How often it walks its buffers."""
+    def asked_bytes(self, kernel: str, walked: int, lanes: int) -> int:
+        """Bytes that its lanes ask for; `walked` is what one walk through its buffers reads and writes."""
         ...
 
     def plan(
@@ -112,7 +112,7 @@ def launch(
     operation = Operation(_begin(hip, program, kernel, buffers, device, number, size))
     operation.completion_ps = device.spec.compute.completion
     moved = sum((size or allocation.size) * (read + write) for allocation, read, write in buffers)
-    operation.size = moved * program.passes(kernel)
+    operation.size = program.asked_bytes(kernel, moved, device.spec.compute.lanes)
     return hip.submit(thread, operation, stream)
 
 

@@ -32,6 +32,7 @@ Tree = dict[str, Any]
 ALIASES: Mapping[str, str] = {
     "gpu.vram": "gpu.hbm.size",
     "cpu.ram": "cpu.memory",
+    "gpu.utcl2.miss": "gpu.walker.read",
 }
 _ROOT = re.compile(r"(gpu|link)(?:\[(\d+)\])?|cpu|node|driver|drive")
 

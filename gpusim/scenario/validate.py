@@ -15,7 +15,7 @@ from gpusim.scenario.paths import TreePath, listed, nearest
 from gpusim.scenario.resolve import ResolvedSystem
 from gpusim.scenario.schema import Buffer
 from gpusim.scenario.words import DEVICE_ALLOCATORS, Allocator
-from gpusim.workload.kernel import KernelSpec, Pattern
+from gpusim.workload.kernel import KEY_NEEDED, KEYS_OF_PATTERNS, KernelSpec
 from gpusim.workload.steps.control import Repeat
 
 _VISIBLE = ("ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES")
@@ -55,11 +55,13 @@ class Checker:
         self._expect()
 
     def _kernel(self, path: TreePath, kernel: KernelSpec) -> None:
-        for key, pattern in (("stride", Pattern.STRIDED), ("points", Pattern.STENCIL)):
-            if getattr(kernel, key) is not None and kernel.pattern is not pattern:
-                self._ignored((*path, key), f"pattern {kernel.pattern}", f"pattern: {pattern}")
-            if getattr(kernel, key) is None and kernel.pattern is pattern:
-                self.mistakes.report(path, f"pattern {pattern} needs {key!r}", key=True)
+        for key, patterns in KEYS_OF_PATTERNS.items():
+            if getattr(kernel, key) is not None and kernel.pattern not in patterns:
+                legal = " or ".join(f"pattern: {pattern}" for pattern in patterns)
+                self._ignored((*path, key), f"pattern {kernel.pattern}", legal)
+        key = KEY_NEEDED.get(kernel.pattern)
+        if key is not None and getattr(kernel, key) is None:
+            self.mistakes.report(path, f"pattern {kernel.pattern} needs {key!r}", key=True)
         if kernel.duration is not None and kernel.flops_per_byte is not None:
             self._ignored((*path, "flops_per_byte"), "a given `duration`", "one of the two")
 

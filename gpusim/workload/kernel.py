@@ -65,6 +65,11 @@ class KernelSpec(Spec):
     passes: int = Field(default=1, gt=0, description="times the kernel walks its buffers")
     stride: Size | None = Field(default=None, gt=0, description="pattern strided: distance between accesses")
     points: int | None = Field(default=None, gt=0, description="pattern stencil: points read for one written")
+    accesses: int | None = Field(
+        default=None,
+        gt=0,
+        description="pattern pointer_chase: loads of each wavefront; default: once round the ring",
+    )
     duration: Duration | None = Field(
         default=None, gt=0, description="contention-free time of the whole kernel on mapped memory, an input"
     )
@@ -79,5 +84,14 @@ class KernelSpec(Spec):
 
 #: patterns that later issues implement
 PATTERNS_NOT_SUPPORTED_YET = frozenset(
-    {Pattern.TILED, Pattern.ZIPF, Pattern.GATHER, Pattern.SPMV, Pattern.POINTER_CHASE, Pattern.TRACE}
+    {Pattern.TILED, Pattern.ZIPF, Pattern.GATHER, Pattern.SPMV, Pattern.TRACE}
 )
+
+#: keys that only some patterns know
+KEYS_OF_PATTERNS: dict[str, tuple[Pattern, ...]] = {
+    "stride": (Pattern.STRIDED,),
+    "points": (Pattern.STENCIL,),
+    "accesses": (Pattern.POINTER_CHASE,),
+}
+#: keys that a pattern cannot do without
+KEY_NEEDED = {Pattern.STRIDED: "stride", Pattern.STENCIL: "points"}

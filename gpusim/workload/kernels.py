@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from gpusim.hardware.access import AccessStream
 from gpusim.hardware.gpu import Gpu
-from gpusim.hardware.gpu_spec import CacheSpec, GpuSpec
-from gpusim.hardware.gpuvm import HOST
+from gpusim.hardware.gpu_spec import GpuSpec
+from gpusim.hardware.gpuvm import LOCAL
 from gpusim.runtime.launch import Argument, Plan
 from gpusim.workload.kernel import KernelSpec, XnackMode
 from gpusim.workload.patterns import PATTERNS
+from gpusim.workload.patterns.base import PatternStream
+from gpusim.workload.patterns.pointer_chase import chasers
 
 
 class Kernels:
@@ -34,9 +35,12 @@ class Kernels:
         """Its contention-free time, if that is given."""
         return self._specs[kernel].duration
 
-    def passes(self, kernel: str) -> int:
-        """How often it walks its buffers."""
-        return self._specs[kernel].passes
+    def asked_bytes(self, kernel: str, walked: int, lanes: int) -> int:
+        """Bytes that its lanes ask for; `walked` is what one walk through its buffers reads and writes."""
+        spec = self._specs[kernel]
+        if spec.accesses is not None:
+            return spec.accesses * spec.bytes_per_lane * chasers(spec, lanes) * spec.passes
+        return walked * spec.passes
 
     def plan(self, kernel: str, arguments: Sequence[Argument], gpu: Gpu, *, xnack: bool, number: int) -> Plan:
         """Walk the arguments with the kernel's pattern."""
@@ -44,19 +48,19 @@ class Kernels:
         stream = PATTERNS[spec.pattern](spec, arguments, gpu, self._seed + number)
         compute = gpu.spec.compute
         slots = self._slots(spec, gpu.spec, stream)
-        in_flight = min(compute.bytes_in_flight, compute.lanes * spec.bytes_per_lane) * 1e12
-        across = in_flight / (gpu.spec.hbm.latency + gpu.link_latency_ps)
-        held = _held(gpu.spec, arguments, spec.passes)
-        hbm_share = 1.0 if held is None else 1.0 / spec.passes
+        in_flight = stream.in_flight_bytes
+        if in_flight is None:
+            in_flight = min(compute.bytes_in_flight, compute.lanes * spec.bytes_per_lane)
+        across = in_flight * 1e12 / (gpu.spec.hbm.latency + gpu.link_latency_ps)
+        _weigh(stream, gpu.spec)
+        served = stream.served
         if spec.duration is not None:
             stream.translation_ps = 0  # the given time holds it already
+            stream.table_reads = 0.0
             step = sum(operand.read_bytes + operand.write_bytes for operand in stream.operands)
             cap = across = step * stream.steps * stream.passes * 1e12 / spec.duration / slots
         else:
-            cap = in_flight / gpu.spec.hbm.latency
-            if held is not None:  # the first pass comes from HBM, the others from the cache
-                again = min(in_flight / held.latency, held.bandwidth / slots)
-                cap = spec.passes / (1.0 / cap + (spec.passes - 1) / again)
+            cap = served.rate(in_flight, slots)
             if spec.flops_per_byte is not None:
                 cap = min(cap, compute.fp64 / spec.flops_per_byte / compute.slots)
         slowdown = compute.xnack_slowdown if xnack else 1.0
@@ -65,23 +69,24 @@ class Kernels:
             slots=slots,
             cap_bytes_per_s=cap / slowdown,
             link_cap_bytes_per_s=min(cap, across) / slowdown,
-            hbm_share=hbm_share,
+            hbm_share=served.hbm,
         )
 
     @staticmethod
-    def _slots(spec: KernelSpec, gpu: GpuSpec, stream: AccessStream) -> int:
+    def _slots(spec: KernelSpec, gpu: GpuSpec, stream: PatternStream) -> int:
         slots = gpu.compute.slots_with(spec.vgprs)
         if spec.workgroups is not None:
             slots = min(slots, spec.workgroups * -(-spec.workgroup // gpu.compute.lanes))
+        if stream.waves is not None:
+            slots = min(slots, stream.waves)
         return min(slots, stream.steps * stream.passes)
 
 
-def _held(gpu: GpuSpec, arguments: Sequence[Argument], passes: int) -> CacheSpec | None:
-    """The cache that serves a kernel from its second pass on: the first level that holds all of its local data."""
-    if passes < 2 or any(argument.region.valid[0] == HOST for argument in arguments):
-        return None
-    footprint = sum(argument.size for argument in arguments)
-    for cache in (gpu.l2, gpu.infinity_cache):
-        if cache is not None and footprint <= cache.size:
-            return cache
-    return None
+def _weigh(stream: PatternStream, gpu: GpuSpec) -> None:
+    """On an APU, memory of CPU allocators is reached through the coherent path, at rates of its own."""
+    if gpu.apu is None:
+        return
+    for operand in stream.operands:
+        if operand.region.valid[0] != LOCAL:
+            operand.read_cost = gpu.hbm.bandwidth / gpu.apu.host_read
+            operand.write_cost = gpu.hbm.bandwidth / gpu.apu.host_write

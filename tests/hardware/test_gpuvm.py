@@ -98,3 +98,61 @@ def test_every_waiter_is_told_once_when_its_page_becomes_valid(script):
             model[first : last + 1] = [INVALID] * (last + 1 - first)
     assert list(x.valid) == model
     assert x.waiters() == sum(w.valid_ps is None for _, w in waiting)
+
+
+# -- fragments
+
+
+def fragments(pages=4 * 512, first_page=1 << 18):
+    return Region(Vm("app", 1, retry=True), "x", first_page, pages)
+
+
+def test_vram_is_contiguous_and_host_memory_is_scattered():
+    region = fragments()
+    region.map(0, 1023, LOCAL, 0)
+    region.map(1024, 2047, HOST, 0)
+    assert list(region.fragments) == [9, 9, 0, 0]
+    assert region.fragment_counts(2048) == {9: 2, 0: 1024}
+
+
+def test_who_maps_host_memory_may_know_that_it_is_contiguous():
+    region = fragments()
+    region.map(0, 2047, HOST, 0, 9)
+    assert region.fragment_counts(2048) == {9: 4}
+
+
+def test_a_granule_of_64_kib_makes_fragments_of_64_kib():
+    region = fragments()
+    region.map(512, 527, LOCAL, 0)
+    region.map(528, 543, LOCAL, 0)
+    assert region.fragments[1] == 4
+
+
+def test_the_end_of_a_buffer_is_translated_in_what_fits_in():
+    region = fragments(pages=512 + 100)
+    region.map(0, 611, LOCAL, 0)
+    assert list(region.fragments) == [9, 6]
+    assert region.fragment_counts(612) == {9: 1, 6: 2}
+
+
+def test_a_page_of_its_own_splits_its_block():
+    region = fragments()
+    region.map(0, 511, LOCAL, 0)
+    region.map(7, 7, HOST, 0)
+    assert region.fragments[0] == 0
+
+
+def test_an_address_that_is_not_aligned_limits_fragments():
+    region = fragments(first_page=(1 << 18) + 16)
+    region.map(0, 511, LOCAL, 0)
+    assert region.fragments[0] == 4
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 1535), st.integers(1, 600), st.sampled_from([LOCAL, HOST])), max_size=8)
+)
+def test_fragments_cover_the_pages_of_a_buffer_once(maps):
+    region = fragments(pages=1536)
+    for first, pages, state in maps:
+        region.map(first, min(1535, first + pages - 1), state, 0)
+    assert sum(count << shift for shift, count in region.fragment_counts(1536).items()) == 1536

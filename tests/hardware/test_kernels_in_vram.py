@@ -81,10 +81,10 @@ def test_vector_registers_limit_the_waves_in_flight(vgprs, waves_per_simd):
 
 
 def test_few_waves_in_flight_do_not_fill_hbm():
-    """One wave a SIMD keeps 318 B in flight: 383 GB/s of 1,366."""
+    """One wave a SIMD keeps 318 B in flight: 383 GB/s of 1,366, less what the use of HBM adds to its latency."""
     ran = run([launch(writes="x")], buffers={"x": "1GiB hipMalloc"}, kernels=kernel(vgprs=512), xnack=False)
     rate = GIB / (ran.duration("scale") - OVERHEAD)
-    assert rate == pytest.approx(416 * ONE_WAVE, rel=0.02)
+    assert rate / 1e9 == pytest.approx(345, rel=0.03)  # HBM015
 
 
 def test_arithmetic_limits_a_kernel_with_many_operations_a_byte():

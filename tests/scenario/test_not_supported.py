@@ -66,8 +66,7 @@ def test_file_steps_want_a_file_of_the_process(right: str, verb: str) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "feature"),
     [
-        ("pattern: stream", "pattern: zipf", "pattern zipf"),
-        ("pattern: stream", "pattern: pointer_chase", "pattern pointer_chase"),
+        ("pattern: stream", "pattern: trace", "pattern trace"),
         (BUFFER, "x: {size: 4GiB, allocator: heap}", "allocator heap"),
         (BUFFER, "x: {size: 4GiB, allocator: malloc, huge_pages: always}", "huge_pages"),
         ("preset: kfd-6.12", "hmm: non_blocking", "driver switch hmm: non_blocking"),
@@ -109,7 +108,7 @@ def test_arguments_of_later_are_checked_all_the_same(spoil: Spoil) -> None:
 
 
 def test_mistakes_and_features_of_later_are_told_together(spoil: Spoil) -> None:
-    problems = spoil(("pattern: stream", "pattern: zipf"), ("size: 4GiB", "size: 4G"))
+    problems = spoil(("pattern: stream", "pattern: trace"), ("size: 4GiB", "size: 4G"))
     assert [problem.path for problem in problems] == ["kernels.scale.pattern", "processes.app.buffers.x.size"]
 
 

@@ -142,11 +142,13 @@ class TestEachFile:
             LinkSpec.model_validate(flat(entry["link"]))
 
 
-def test_the_nodes_of_the_first_version_are_there() -> None:
+def test_the_nodes_are_there() -> None:
     nodes = {path.stem: read(path) for path in FILES if path.parent.name == "nodes"}
     assert {name: [(g["profile"], g["count"]) for g in node["gpus"]] for name, node in nodes.items()} == {
         "h200-pcie5": [("h200", 1)],
+        "mi100-pcie4": [("mi100", 4)],
         "mi210-pcie4": [("mi210", 4)],
+        "mi300a": [("mi300a", 4)],
         "mi300x-pcie5": [("mi300x", 8)],
         "radeonvii-pcie3": [("radeon-vii", 1)],
     }

@@ -198,7 +198,7 @@ def test_random_accesses_to_resident_memory_move_whole_lines():
 def test_random_accesses_of_whole_lines_are_a_stream_with_misses():
     stream = run([launch(reads="x")], buffers={"x": "1GiB hipMalloc"}).duration("scale")
     random = run([launch(reads="x")], buffers={"x": "1GiB hipMalloc"}, kernels=RANDOM).duration("scale")
-    assert stream <= random < 1.2 * stream
+    assert 0.98 * stream <= random < 1.2 * stream  # L2 holds 8 MiB of it
 
 
 def test_random_accesses_to_host_memory_cross_the_link():

@@ -1,13 +1,14 @@
-"""Walking buffers from start to end: what stream, strided and stencil share."""
+"""What patterns share: what they tell of themselves, and walking buffers from start to end."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Protocol
 
-from gpusim.hardware.access import Operand, Order, Touch
+from gpusim.hardware.access import AccessStream, Operand, Order, Touch
+from gpusim.hardware.caches import Served
 from gpusim.hardware.gpu import Gpu
-from gpusim.hardware.gpuvm import INVALID
-from gpusim.hardware.translation import FRAGMENT_PAGES
+from gpusim.hardware.gpuvm import HOST, INVALID
 from gpusim.runtime.launch import Argument
 from gpusim.workload.kernel import DEFAULT_STEP, KernelSpec, Mapping
 
@@ -30,7 +31,37 @@ def model_steps(kernel: KernelSpec, bound: Sequence[Argument], gpu: Gpu) -> int:
     return max(steps, min(wavefronts, gpu.spec.compute.slots))
 
 
-class Walk:
+def far(bound: Sequence[Argument]) -> bool:
+    """Does part of it lie across a link? That is not cached, and the link hides its translation."""
+    return any(_is_far(buffer) for buffer in bound)
+
+
+def _is_far(buffer: Argument) -> bool:
+    return not buffer.region.vm.unified and HOST in buffer.region.valid
+
+
+def all_fragments(bound: Sequence[Argument]) -> dict[int, int]:
+    """How many fragments of 2**shift pages, by shift, the local ones among the buffers have."""
+    counts: dict[int, int] = {}
+    for buffer in bound:
+        if not _is_far(buffer):
+            for shift, count in buffer.region.fragment_counts(-(-buffer.size >> 12)).items():
+                counts[shift] = counts.get(shift, 0) + count
+    return counts
+
+
+class PatternStream(AccessStream, Protocol):
+    """An access stream with what decides how fast one of its wavefronts can be."""
+
+    #: where its accesses are served, once it has run for a while
+    served: Served
+    #: bytes that one wavefront keeps outstanding; None: what the lanes ask for, as far as the GPU keeps it
+    in_flight_bytes: float | None
+    #: wavefronts at most; None: as many as fit in
+    waves: int | None
+
+
+class Walk(PatternStream):
     """An access stream that goes through its operands side by side, in steps of equal share.
 
     `reach` is how many bytes before and after its own share a step also reads (a stencil's halo).
@@ -46,11 +77,14 @@ class Walk:
         write_amplification: float = 1.0,
         halo: int = 0,
     ) -> None:
-        largest = max(buffer.size for buffer in bound)
         self.steps = model_steps(kernel, bound, gpu)
         self.passes = kernel.passes
         self.order = ORDERS[kernel.mapping]
-        self.translation_ps = self._translation(largest, len(bound), gpu)
+        self.in_flight_bytes = None
+        self.waves = None
+        footprint = sum(buffer.size for buffer in bound)
+        self.served = gpu.caches.all_miss() if far(bound) else gpu.caches.passes(footprint, self.passes)
+        self._translate(bound, gpu)
         self._halo = halo
         self._sizes = [buffer.size for buffer in bound]
         self.operands: Sequence[Operand] = [
@@ -72,12 +106,24 @@ class Walk:
         )
         self._single = self.operands[0] if len(self.operands) == 1 else None
 
-    def _translation(self, largest: int, operands: int, gpu: Gpu) -> int | None:
+    def _translate(self, bound: Sequence[Argument], gpu: Gpu) -> None:
         """A closed form where steps are handed out in order and each is its compute unit's first in a fragment."""
-        per_fragment = max(1, (self.steps * FRAGMENT_PAGES << 12) // largest)
-        if self.order is not Order.FRONTIER or per_fragment > gpu.spec.compute.compute_units:
-            return None
-        return operands * gpu.translation.stream_ps(per_fragment)
+        self.translation_ps: int | None = None
+        self.table_reads = 0.0
+        latency = reads = 0.0
+        for buffer in bound:
+            if _is_far(buffer):
+                continue
+            pages = -(-buffer.size >> 12)
+            for shift, count in buffer.region.fragment_counts(pages).items():
+                added = gpu.translation.stream(buffer.size / self.steps / 4096, shift)
+                if added is None or self.order is not Order.FRONTIER:
+                    return
+                share = min(1.0, (count << shift) / pages)
+                latency += added.latency_ps * share
+                reads += added.reads * share
+        self.translation_ps = round(latency)
+        self.table_reads = reads
 
     def touches(self, index: int) -> Sequence[Touch]:
         """The pages of a step, operand by operand."""

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import isqrt
 
-from gpusim.hardware.access import AccessStream
 from gpusim.hardware.gpu import Gpu
 from gpusim.runtime.launch import Argument
 from gpusim.workload.kernel import KernelSpec
 from gpusim.workload.patterns.base import Walk
 
 
-def stencil(kernel: KernelSpec, bound: Sequence[Argument], gpu: Gpu, seed: int) -> AccessStream:
+def stencil(kernel: KernelSpec, bound: Sequence[Argument], gpu: Gpu, seed: int) -> Walk:
     """A square grid of points in rows; a step also reads one row before and after its own share.
 
     Sweeps of up to `points` neighbours within one row above and below. HBM moves each point once a pass.

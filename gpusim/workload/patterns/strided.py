@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gpusim.errors import InputError, Problem
-from gpusim.hardware.access import AccessStream
 from gpusim.hardware.gpu import Gpu
 from gpusim.runtime.launch import Argument
 from gpusim.workload.kernel import KernelSpec
 from gpusim.workload.patterns.base import MEMORY_LINE, Walk
 
 
-def strided(kernel: KernelSpec, bound: Sequence[Argument], gpu: Gpu, seed: int) -> AccessStream:
+def strided(kernel: KernelSpec, bound: Sequence[Argument], gpu: Gpu, seed: int) -> Walk:
     """Walk all buffers from start to end, of each `stride` bytes only `bytes_per_lane`, by whole memory lines.
 
     A stride of more than a page leaves pages out in the real kernel; here all pages of the walk are touched, so such a
