@@ -89,7 +89,7 @@ class Hardware:
             eviction = Eviction(env=env, recorder=recorder, vram=vram, migration=migration, choose=oldest)
             migration.connect(eviction)
             self.workers.append(worker)
-            devices.append(Device(gpu, vram, migration, eviction))
+            devices.append(Device(gpu, vram, migration, eviction, apu=spec.apu is not None))
         migrations = [device.migration for device in devices]
         for worker, device in zip(self.workers, devices, strict=True):
             gpu = device.gpu

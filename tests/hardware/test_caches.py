@@ -2,6 +2,7 @@
 
 import random
 from collections import OrderedDict
+from itertools import pairwise
 
 import pytest
 
@@ -69,7 +70,7 @@ def test_a_ring_that_fits_hits_and_one_line_more_a_set_loses_all_under_lru():
 def test_more_lines_in_a_set_never_hit_more(replacement):
     shares = [set_share(lines, WAYS, replacement) for lines in range(1, 5 * WAYS)]
     assert shares[:WAYS] == [1.0] * WAYS
-    assert all(later <= earlier + 0.03 for earlier, later in zip(shares, shares[1:], strict=False))
+    assert all(later <= earlier + 0.03 for earlier, later in pairwise(shares))
 
 
 def test_what_a_near_level_holds_the_next_one_does_not_serve_again():
