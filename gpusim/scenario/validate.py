@@ -59,9 +59,9 @@ class Checker:
             if getattr(kernel, key) is not None and kernel.pattern not in patterns:
                 legal = " or ".join(f"pattern: {pattern}" for pattern in patterns)
                 self._ignored((*path, key), f"pattern {kernel.pattern}", legal)
-        key = KEY_NEEDED.get(kernel.pattern)
-        if key is not None and getattr(kernel, key) is None:
-            self.mistakes.report(path, f"pattern {kernel.pattern} needs {key!r}", key=True)
+        needed = KEY_NEEDED.get(kernel.pattern)
+        if needed is not None and getattr(kernel, needed) is None:
+            self.mistakes.report(path, f"pattern {kernel.pattern} needs {needed!r}", key=True)
         if kernel.duration is not None and kernel.flops_per_byte is not None:
             self._ignored((*path, "flops_per_byte"), "a given `duration`", "one of the two")
 
