@@ -30,7 +30,7 @@ class ComputeSpec(Spec):
     )
     lanes: int = Field(default=64, gt=0, description="lanes of a wavefront")
     fp64: float = Field(gt=0, description="FP64 vector operations per second")
-    bytes_in_flight: Size = Field(gt=0, description="bytes one wavefront keeps outstanding")
+    bytes_in_flight: Size = Field(gt=0, description="bytes one wavefront keeps outstanding of one array")
     xnack_slowdown: float = Field(
         ge=1, description="time of a kernel without faults under XNACK over its time without"
     )

@@ -49,8 +49,6 @@ class Kernels:
         compute = gpu.spec.compute
         slots = self._slots(spec, gpu.spec, stream)
         in_flight = stream.in_flight_bytes
-        if in_flight is None:
-            in_flight = min(compute.bytes_in_flight, compute.lanes * spec.bytes_per_lane)
         across = in_flight * 1e12 / (gpu.spec.hbm.latency + gpu.link_latency_ps)
         _weigh(stream, gpu.spec)
         served = stream.served

@@ -50,13 +50,19 @@ def all_fragments(bound: Sequence[Argument]) -> dict[int, int]:
     return counts
 
 
+def outstanding(kernel: KernelSpec, gpu: Gpu) -> float:
+    """Bytes that a wavefront keeps in flight of one array: what its lanes ask for, as far as the GPU keeps it."""
+    compute = gpu.spec.compute
+    return float(min(compute.bytes_in_flight, compute.lanes * kernel.bytes_per_lane))
+
+
 class PatternStream(AccessStream, Protocol):
     """An access stream with what decides how fast one of its wavefronts can be."""
 
     #: where its accesses are served, once it has run for a while
     served: Served
-    #: bytes that one wavefront keeps outstanding; None: what the lanes ask for, as far as the GPU keeps it
-    in_flight_bytes: float | None
+    #: bytes that one wavefront keeps outstanding
+    in_flight_bytes: float
     #: wavefronts at most; None: as many as fit in
     waves: int | None
 
@@ -80,7 +86,9 @@ class Walk(PatternStream):
         self.steps = model_steps(kernel, bound, gpu)
         self.passes = kernel.passes
         self.order = ORDERS[kernel.mapping]
-        self.in_flight_bytes = None
+        # the accesses to several arrays do not wait for each other
+        arrays = sum(buffer.read + buffer.write for buffer in bound)
+        self.in_flight_bytes = arrays * outstanding(kernel, gpu)
         self.waves = None
         footprint = sum(buffer.size for buffer in bound)
         self.served = gpu.caches.all_miss() if far(bound) else gpu.caches.passes(footprint, self.passes)

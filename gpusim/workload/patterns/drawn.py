@@ -35,7 +35,7 @@ class Drawn(PatternStream):
         served: Served,
         translation_ps: int,
         table_reads: float,
-        in_flight_bytes: float | None = None,
+        in_flight_bytes: float,
         waves: int | None = None,
     ) -> None:
         self.operands = operands

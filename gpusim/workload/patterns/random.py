@@ -9,7 +9,7 @@ from gpusim.hardware.caches import uniform_share
 from gpusim.hardware.gpu import Gpu
 from gpusim.runtime.launch import Argument
 from gpusim.workload.kernel import KernelSpec
-from gpusim.workload.patterns.base import MEMORY_LINE, ORDERS, all_fragments, far, model_steps
+from gpusim.workload.patterns.base import MEMORY_LINE, ORDERS, all_fragments, far, model_steps, outstanding
 from gpusim.workload.patterns.drawn import Drawn, any_page
 
 
@@ -48,4 +48,5 @@ def random(kernel: KernelSpec, bound: Sequence[Argument], gpu: Gpu, seed: int) -
         served=gpu.caches.all_miss() if far(bound) else gpu.caches.independent(uniform_share(footprint)),
         translation_ps=round(instructions * latency),
         table_reads=sum(accesses for accesses, _ in draws) * reads,
+        in_flight_bytes=outstanding(kernel, gpu),
     )
