@@ -41,6 +41,10 @@ class Kind(IntEnum):
     QUEUES_STOPPED = 27
     WAVE_SLOTS = 28
     EVICTION = 29
+    DRIVE = 30
+    PAGE_CACHE = 31
+    FILE_SYSTEM = 32
+    WRITEBACK = 33
 
 
 LABELS: dict[Kind, str] = {
@@ -74,6 +78,10 @@ LABELS: dict[Kind, str] = {
     Kind.QUEUES_STOPPED: "queues stopped",
     Kind.WAVE_SLOTS: "wavefront slots",
     Kind.EVICTION: "eviction",
+    Kind.DRIVE: "drive",
+    Kind.PAGE_CACHE: "page cache",
+    Kind.FILE_SYSTEM: "file system",
+    Kind.WRITEBACK: "writeback",
 }
 
 DEFINITIONS: dict[Kind, str] = {
@@ -107,4 +115,8 @@ DEFINITIONS: dict[Kind, str] = {
     Kind.QUEUES_STOPPED: "XNACK off: an unmap stops the process's queues until the restore worker has mapped again.",
     Kind.WAVE_SLOTS: "A kernel runs fewer wavefronts than it could, because other kernels hold the slots.",
     Kind.EVICTION: "VRAM is full: an allocation waits until other SVM ranges have been moved out to RAM.",
+    Kind.DRIVE: "A request at a drive: its latency, its queue, its media, and the way of its data over the fabric.",
+    Kind.PAGE_CACHE: "The CPU copies between the page cache and a buffer, or adds pages to the cache.",
+    Kind.FILE_SYSTEM: "CPU work of a file system call: entry, look-up, block layer, journal, completion.",
+    Kind.WRITEBACK: "A call waits for dirty pages to reach the drive, for a journal commit or for a flush.",
 }

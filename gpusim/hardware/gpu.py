@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from gpusim.engine.environment import Environment
-from gpusim.engine.flows import Network
+from gpusim.engine.flows import Hop, Network
 from gpusim.engine.record import Recorder, Snapshot
 from gpusim.engine.server import Server
 from gpusim.engine.timeline import Timeline
@@ -58,8 +58,8 @@ class Gpu:
         self.retry = retry(spec.retry, env=env, listener=listener, random=random)
         self.sdma = Server(env, f"{self.name}.sdma", lanes=spec.sdma.engines)
         self.sdma_use = Timeline(f"{self.name}.sdma")  # of all engines together
-        self.h2d = ((f"{link}.h2d", 1.0),)
-        self.d2h = ((f"{link}.d2h", 1.0),)
+        self.h2d: tuple[Hop, ...] = ((f"{link}.h2d", 1.0),)
+        self.d2h: tuple[Hop, ...] = ((f"{link}.d2h", 1.0),)
         self.zero_copy_reads = ((f"{link}.h2d", 1.0 / spec.zero_copy.read_efficiency),)
         self.zero_copy_writes = ((f"{link}.d2h", 1.0 / spec.zero_copy.write_efficiency),)
         #: critical path of whoever maps pages right now, for the wavefronts that this releases

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
+from gpusim.linux.io_costs import IoCosts
 from gpusim.spec import Duration, Rate, Size, Spec
 
 
@@ -35,3 +36,4 @@ class HostSpec(Spec):
         description="CPU time of one interrupt vector: hard IRQ and copy to the soft ring"
     )
     pages: PageCosts
+    io: IoCosts | None = Field(default=None, description="file I/O; without it there are no files")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 
 import numpy as np
 
@@ -13,16 +14,18 @@ from gpusim.driver.migrate import Migration, MigrationLog
 from gpusim.driver.restore import Restore
 from gpusim.driver.svm_range import largest_range_pages
 from gpusim.driver.vram import Vram
-from gpusim.engine.channel import Channel
 from gpusim.engine.environment import Environment
 from gpusim.engine.flows import Network
 from gpusim.engine.record import Recorder
+from gpusim.hardware.fabric import HOST_MEMORY, Fabric
+from gpusim.hardware.fabric_spec import FabricSpec
 from gpusim.hardware.gpu import Gpu
 from gpusim.hardware.gpu_spec import GpuSpec, LinkSpec
 from gpusim.linux.address_space import HostMemory
 from gpusim.linux.host_spec import HostSpec
 from gpusim.machine import fault_service
 from gpusim.machine.fault_service import FaultService
+from gpusim.machine.storage import Storage
 from gpusim.runtime.hip import Device, Node
 from gpusim.scenario.resolve import ResolvedSystem, build
 from gpusim.spec import PAGE_BYTES
@@ -33,6 +36,20 @@ def random_stream(seed: int, name: str) -> np.random.Generator:
     digest = hashlib.sha256(name.encode()).digest()
     key = tuple(int.from_bytes(digest[i : i + 4], "little") for i in range(0, 16, 4))
     return np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=key)))
+
+
+class ThreadMemory:
+    """Host memory as one thread gets it: at its own rate, as long as all have enough."""
+
+    def __init__(self, network: Network, rate_bytes_per_s: float) -> None:
+        self._network = network
+        self._rate = rate_bytes_per_s
+
+    def enter(self, size_bytes: int, resume: Callable[[], None]) -> None:
+        """Move `size_bytes`, then call `resume`."""
+        self._network.transfer(
+            ((HOST_MEMORY, 1.0),), size_bytes, cap_bytes_per_s=self._rate, done=lambda _: resume()
+        )
 
 
 class Hardware:
@@ -49,6 +66,11 @@ class Hardware:
         host = HostMemory(host_spec.memory)
         gpus = [build(GpuSpec, tree, f"gpu[{index}]") for index, tree in enumerate(system.gpus)]
         links = [build(LinkSpec, tree, f"link[{index}]") for index, tree in enumerate(system.links)]
+        fabric = system.node.get("fabric")
+        self.fabric = Fabric(
+            build(FabricSpec, fabric, "node.fabric") if fabric else FabricSpec(peer_efficiency=1.0),
+            self.network,
+        )
         self.workers: list[FaultService] = []
         devices: list[Device] = []
         retry = fault_service.retry_unit(driver.switches)
@@ -77,6 +99,8 @@ class Hardware:
                 retry=retry,
                 random=random_stream(seed, f"{name}.retry"),
             )
+            down, up = self.fabric.host_hops(index)
+            gpu.h2d, gpu.d2h = (*down, *gpu.h2d), (*gpu.d2h, *up)
             vram = Vram(name, spec.hbm.size)
             migration = Migration(
                 gpu=gpu,
@@ -112,7 +136,10 @@ class Hardware:
             )
         svm = driver.svm
         bandwidth = min(host_spec.bandwidth, host_spec.cores * host_spec.thread_bandwidth)
-        self.host_memory = Channel(env, "host.memory", capacity_bytes_per_s=bandwidth)
+        self.network.add_link(HOST_MEMORY, capacity_bytes_per_s=bandwidth)
+        self.storage = Storage(
+            system, env=env, network=self.network, fabric=self.fabric, host=host, host_spec=host_spec
+        )
         self.node = Node(
             env=env,
             recorder=recorder,
@@ -127,7 +154,8 @@ class Hardware:
                 svm.range_max // PAGE_BYTES,
             ),
             same_hive=self.same_hive,
-            host_memory=self.host_memory.job_class(host_spec.thread_bandwidth),
+            host_memory=ThreadMemory(self.network, host_spec.thread_bandwidth),
+            file_io=self.storage.file_io,
         )
 
     def _add_link(self, name: str, link: LinkSpec) -> None:
@@ -141,4 +169,5 @@ class Hardware:
 
     def link_names(self) -> list[str]:
         """All directions of all links."""
-        return [f"{device.gpu.name}.pcie.{way}" for device in self.node.devices for way in ("h2d", "d2h")]
+        gpus = [f"{device.gpu.name}.pcie.{way}" for device in self.node.devices for way in ("h2d", "d2h")]
+        return [*gpus, *self.fabric.link_names, *self.storage.link_names]

@@ -153,6 +153,7 @@ def _migrations(machine: Machine) -> list[MigrationTotal]:
 def _uses(machine: Machine, makespan: int) -> list[ResourceUse]:
     hardware = machine.hardware
     uses: list[ResourceUse] = []
+    hardware.storage.settle()
     for name in hardware.link_names():
         link = hardware.network.link(name)
         uses.append(_use(hardware.network.use(name), name, "link", link.capacity * 1e12))
@@ -161,7 +162,9 @@ def _uses(machine: Machine, makespan: int) -> list[ResourceUse]:
         uses.append(_use(gpu.hbm.use, f"{gpu.name}.hbm", "memory", gpu.hbm.capacity * 1e12))
         uses.append(_use(gpu.sdma_use, f"{gpu.name}.sdma", "engine", None))
         uses.extend(_use(use, use.name, "worker", None) for use in worker.uses())
-    uses.append(_use(hardware.host_memory.use, "host.memory", "memory", hardware.host_memory.capacity * 1e12))
+    for name in hardware.storage.memory_names:
+        capacity = hardware.network.link(name).capacity * 1e12
+        uses.append(_use(hardware.network.use(name), name, "memory", capacity))
     uses.extend(
         _use(process.hip.kfd.lock.use, f"{process.name}.svms", "lock", None) for process in machine.processes
     )

@@ -143,5 +143,17 @@ def _links(found: Profile) -> list[str]:
     """The names of a node's links, as metrics use them."""
     if found.kind != "nodes":
         return []
-    count = sum(int(entry.get("count", 1)) for entry in found.tree.get("gpus", []))
-    return [f"gpu[{index}].pcie.{direction}" for index in range(count) for direction in ("h2d", "d2h")]
+    tree = found.tree
+    count = sum(int(entry.get("count", 1)) for entry in tree.get("gpus", []))
+    names = [f"gpu[{index}].pcie.{direction}" for index in range(count) for direction in ("h2d", "d2h")]
+    fabric = tree.get("fabric") or {}
+    for switch in fabric.get("switches") or ():
+        names += [f"switch.{switch['name']}.{direction}" for direction in ("up", "down")]
+    sockets = [socket["name"] for socket in (fabric.get("sockets") or {}).get("members") or ()]
+    names += [f"socket.{one}.to.{other}" for one in sockets for other in sockets if one != other]
+    for drive in tree.get("drives") or ():
+        many = [str(number) for number in range(drive["count"])] if "count" in drive else [""]
+        names += [
+            f"{drive['name']}{number}.{direction}" for number in many for direction in ("read", "write")
+        ]
+    return names

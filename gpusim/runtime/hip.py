@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -13,7 +13,6 @@ from gpusim.driver.migrate import Migration
 from gpusim.driver.placement import SameHive
 from gpusim.driver.svm_range import CPU
 from gpusim.driver.vram import Vram
-from gpusim.engine.channel import JobClass
 from gpusim.engine.environment import Environment
 from gpusim.engine.mutex import Mutex
 from gpusim.engine.record import Chain, Recorder
@@ -21,6 +20,8 @@ from gpusim.engine.stages import Stages
 from gpusim.errors import SimulatedFailure
 from gpusim.hardware.gpu import Gpu
 from gpusim.linux.address_space import HostMemory
+from gpusim.linux.file import File
+from gpusim.linux.file_io import FileIo
 from gpusim.linux.host_spec import HostSpec
 from gpusim.runtime.allocation import Allocation, Allocator
 from gpusim.runtime.operation import Operation, Stream
@@ -43,6 +44,14 @@ class Thread(Protocol):
 
     def lock(self, mutex: Mutex, process: KfdProcess) -> Steps:
         """Wait for a process's SVM mutex."""
+        ...
+
+
+class MemoryPort(Protocol):
+    """Host memory for threads that stream it, each at its own rate as long as there is bandwidth."""
+
+    def enter(self, size_bytes: int, resume: Callable[[], None]) -> None:
+        """Move `size_bytes`, then call `resume`."""
         ...
 
 
@@ -69,9 +78,8 @@ class Node:
     devices: tuple[Device, ...]
     range_pages: int  # the largest registered range
     same_hive: SameHive
-    host_memory: (
-        JobClass  # host threads that stream memory, each at its own rate as long as there is bandwidth
-    )
+    host_memory: MemoryPort
+    file_io: FileIo | None = None  # None where the CPU profile has no numbers for it
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,12 +102,14 @@ class Hip:
         kfd: KfdProcess,
         visible: tuple[Device, ...],
         declared: Mapping[str, Declared],
+        files: Mapping[str, File] | None = None,
     ) -> None:
         self.node = node
         self.env = node.env
         self.kfd = kfd
         self.visible = visible
         self._declared = declared
+        self.files: Mapping[str, File] = files or {}
         self._live: dict[str, Allocation] = {}
         self._held: dict[Allocation, None] = {}  # what takes memory: also what is being allocated or freed
         self._claimed: set[str] = set()

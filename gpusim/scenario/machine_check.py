@@ -13,8 +13,11 @@ from typing import Any
 from gpusim import quantity
 from gpusim.driver.driver_spec import DriverSpec
 from gpusim.errors import InputError, Problem
+from gpusim.hardware.drive_spec import DriveSpec
+from gpusim.hardware.fabric_spec import FabricSpec
 from gpusim.hardware.gpu_spec import GpuSpec, LinkSpec
 from gpusim.linux.host_spec import HostSpec
+from gpusim.linux.stack_spec import StackSpec
 from gpusim.scenario import profiles
 from gpusim.scenario.resolve import ALIASES, ResolvedSystem, Tree, build
 from gpusim.spec import Spec
@@ -35,6 +38,8 @@ def _problems(machine: ResolvedSystem) -> Iterator[Problem]:
         (HostSpec, machine.cpu, "cpu"),
         (DriverSpec, machine.driver, "driver"),
         *((GpuSpec, tree, f"gpu[{index}]") for index, tree in enumerate(machine.gpus)),
+        *((DriveSpec, tree, f"drive.{name}") for name, tree in machine.drives.items()),
+        *((StackSpec, tree, "node.stacks") for tree in machine.node.get("stacks") or ()),
     ]
     for model, tree, root in parts:
         try:
@@ -51,6 +56,39 @@ def _problems(machine: ResolvedSystem) -> Iterator[Problem]:
             yield from error.problems
             continue
         yield from _coupled(link, root)
+    yield from _fabric(machine)
+
+
+def _fabric(machine: ResolvedSystem) -> Iterator[Problem]:
+    """Members of stacks that do not exist, and a fabric that cannot be."""
+    known = list(machine.drives)
+    for stack in machine.node.get("stacks") or ():
+        for member in stack.get("members") or ():
+            if member not in known:
+                legal = ", ".join(known) or "there is none"
+                yield Problem(
+                    "no such drive or stack before", path="node.stacks", read=repr(member), legal=legal
+                )
+        known.append(str(stack.get("name")))
+    tree = machine.node.get("fabric")
+    if tree:
+        try:
+            build(FabricSpec, tree, "node.fabric")
+        except InputError as error:
+            yield from error.problems
+    for name, tree in machine.drives.items():
+        try:
+            drive = build(DriveSpec, tree, f"drive.{name}")
+        except InputError:
+            continue
+        rates = (drive.read.bandwidth, drive.write.bandwidth)
+        if drive.coupling * max(rates) >= min(rates):
+            yield Problem(
+                "the other direction at full use would leave nothing of one",
+                path=f"drive.{name}.coupling",
+                read=str(drive.coupling),
+                legal=f"below {min(rates) / max(rates):.3g}, the slower over the faster direction",
+            )
 
 
 def _rates(tree: Mapping[str, Any], root: str) -> Iterator[Problem]:

@@ -248,23 +248,38 @@ def _gpus(
         left -= min(left, _count(entry, node))
 
 
-def _count(entry: Tree, node: profiles.Profile) -> int:
+def _count(entry: Tree, node: profiles.Profile, what: str = "GPUs") -> int:
     count = entry.get("count", 1)
     if not isinstance(count, int) or isinstance(count, bool) or not 1 <= count <= 64:
-        message = "the count of GPUs is from 1 to 64"
-        raise InputError([Problem(message, path="gpus.count", read=shown(count), file=str(node.file))])
+        message = f"the count of {what} is from 1 to 64"
+        raise InputError(
+            [
+                Problem(
+                    message,
+                    path="gpus.count" if what == "GPUs" else "drives.count",
+                    read=shown(count),
+                    file=str(node.file),
+                )
+            ]
+        )
     return count
 
 
 def _drives(
     entries: Any, node: profiles.Profile, beside: Path | None
 ) -> Iterator[tuple[str, profiles.Profile]]:
+    """Each drive of a node with its profile; with a `count`, `nvme` is nvme0, nvme1, ..."""
     for number, entry in enumerate(entries or []):
         if not isinstance(entry, dict) or not isinstance(entry.get("name"), str):
-            message = "needs a list of {name, profile}"
+            message = "needs a list of {name, profile, count}"
             raise InputError([Problem(message, path="drives", read=shown(entry), file=str(node.file))])
         source = entry.get("spec", entry.get("profile"))
-        yield entry["name"], _part("drives", source, f"drives.{number}.spec", node, beside)
+        profile = _part("drives", source, f"drives.{number}.spec", node, beside)
+        if "count" not in entry:
+            yield entry["name"], profile
+            continue
+        for member in range(_count(entry, node, "drives")):
+            yield f"{entry['name']}{member}", profile
 
 
 def _spec(tree: Tree) -> Tree:

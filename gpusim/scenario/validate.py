@@ -9,12 +9,11 @@ from typing import Any
 from gpusim import quantity
 from gpusim.scenario import metrics
 from gpusim.scenario.mistakes import Mistakes, shown
-from gpusim.scenario.not_supported import PROCESS_KEYS_NOT_SUPPORTED_YET
 from gpusim.scenario.parts import Parts, ProcessPart, StepPart, is_amount
 from gpusim.scenario.paths import TreePath, listed, nearest
 from gpusim.scenario.resolve import ResolvedSystem
 from gpusim.scenario.schema import Buffer
-from gpusim.scenario.words import DEVICE_ALLOCATORS, Allocator
+from gpusim.scenario.words import DEVICE_ALLOCATORS, Allocator, FileSystem
 from gpusim.workload.kernel import KEY_NEEDED, KEYS_OF_PATTERNS, KernelSpec
 from gpusim.workload.steps.control import Repeat
 
@@ -82,13 +81,7 @@ class Checker:
                 legal=f"at most {quantity.write_size(_MOST_BYTES)}",
                 key=True,
             )
-        drives = self.machine is not None and (
-            self.machine.drives or "files" not in PROCESS_KEYS_NOT_SUPPORTED_YET
-        )
-        for name, file in process.files.items():
-            if file is not None and self.machine is not None and drives:
-                where = (*process.path, "files", name, "drive")
-                self._known(where, file.drive, self.machine.drives, "drive of the node")
+        self._files(process)
         events = {str(step.raw_args.get("event")) for step in process.steps if step.verb == "record"}
         working = {step.stream for step in process.steps if step.verb not in ("synchronize", "record")}
         names: dict[str, TreePath] = {}
@@ -104,6 +97,21 @@ class Checker:
                 streams = [stream for stream in working if stream is not None]
                 where = (*step.path, "stream")
                 self._known(where, step.stream, streams, "stream that another step puts work on")
+
+    def _files(self, process: ProcessPart) -> None:
+        machine = self.machine
+        if machine is None or not process.files:
+            return
+        where: TreePath = (*process.path, "files")
+        if "io" not in machine.cpu:
+            self.mistakes.report(where, "the CPU profile of the node has no numbers for file I/O", key=True)
+        devices = [*machine.drives, *(str(stack.get("name")) for stack in machine.node.get("stacks") or ())]
+        for name, file in process.files.items():
+            if file is None:
+                continue
+            self._known((*where, name, "drive"), file.drive, devices, "drive of the node")
+            if file.filesystem is FileSystem.TMPFS and file.cached:
+                self._ignored((*where, name, "cached"), "filesystem tmpfs", "a file system on a drive")
 
     def _gpus(self, process: ProcessPart) -> list[str] | None:
         """The GPUs as the process sees them; None when that cannot be told."""

@@ -189,6 +189,12 @@ class Calls:
     def free(self, thread: HostThread, name: str) -> Steps:
         yield from memory.free(self._hip, thread, name)
 
+    def drop_caches(self, thread: HostThread, file: str | None) -> Steps:
+        """Clean pages of one file, or of all, leave the page cache."""
+        file_io = self._hip.node.file_io
+        if file_io is not None:
+            yield from thread.stages(file_io.drop_caches(self._hip.files[file] if file is not None else None))
+
     def host_touch(
         self, thread: HostThread, allocation: Allocation, first: int, size: int, *, write: bool
     ) -> Steps:

@@ -14,17 +14,27 @@ import yaml
 
 from gpusim import quantity
 from gpusim.driver.driver_spec import DriverSpec
+from gpusim.hardware.drive_spec import DriveSpec
+from gpusim.hardware.fabric_spec import FabricSpec
 from gpusim.hardware.gpu_spec import GpuSpec, LinkSpec
 from gpusim.linux.host_spec import HostSpec, PageCosts
+from gpusim.linux.stack_spec import StackSpec
 from gpusim.quantity import MIB, NS, US, S
 from gpusim.scenario import profiles
 from gpusim.shipped import profiles_dir
 from gpusim.spec import Spec
 
 FILES = sorted(profiles_dir().glob("*/*.yaml"))
-SPECS: dict[str, type[Spec]] = {"gpus": GpuSpec, "cpus": HostSpec, "drivers": DriverSpec}
+SPECS: dict[str, type[Spec]] = {
+    "gpus": GpuSpec,
+    "cpus": HostSpec,
+    "drivers": DriverSpec,
+    "drives": DriveSpec,
+}
 HEADER = {"profile_version", "name", "description"}
-PLAIN = {"switches", "cpu", "profile", "count"}  # facts of a driver version, and names of other profiles
+#: facts of a driver version, and names of other profiles, of drives and of what they are part of
+PLAIN = {"switches", "cpu", "profile", "count"}
+PLAIN_IN_NODES = {"name", "kind", "members", "gpus", "drives"}
 PAGES = 512  # of a 2 MiB granule
 DUPLICATES = 31 * 512 / 3328  # the other 64 KiB steps of a granule, as far as the CAM holds them
 
@@ -38,6 +48,14 @@ def is_leaf(node: object) -> bool:
     return isinstance(node, Mapping) and "value" in node
 
 
+def is_plain(key: str, item: object, path: str) -> bool:
+    """Names and facts, not numbers: the switches of a driver are, those of a fabric are not."""
+    names = item if isinstance(item, list) else [item]
+    if key in PLAIN_IN_NODES and all(isinstance(name, str) for name in names):
+        return True
+    return key in PLAIN and not (path and key == "switches")
+
+
 def leaves(node: Any, path: str = "") -> Iterator[tuple[str, Any]]:
     """All leaves below a node; a bare value comes as it is, for the test to refuse."""
     if isinstance(node, list):
@@ -45,7 +63,7 @@ def leaves(node: Any, path: str = "") -> Iterator[tuple[str, Any]]:
             yield from leaves(item, f"{path}[{index}]")
     elif isinstance(node, Mapping) and not is_leaf(node):
         for key, item in node.items():
-            if not (path == "" and key in HEADER) and key not in PLAIN:
+            if not (path == "" and key in HEADER) and not is_plain(key, item, path):
                 yield from leaves(item, f"{path}.{key}".lstrip("."))
     else:
         yield path, node
@@ -140,18 +158,29 @@ class TestEachFile:
             assert (profiles_dir() / "gpus" / f"{entry['profile']}.yaml").is_file()
             assert entry["count"] >= 1
             LinkSpec.model_validate(flat(entry["link"]))
+        tree = profiles.load(kind, path.stem).tree
+        if "drives" in tree:
+            FabricSpec.model_validate(tree["fabric"])
+        for entry in tree.get("drives", []):
+            assert (profiles_dir() / "drives" / f"{entry['profile']}.yaml").is_file()
+        for stack in tree.get("stacks", []):
+            StackSpec.model_validate(stack)
 
 
 def test_the_nodes_are_there() -> None:
     nodes = {path.stem: read(path) for path in FILES if path.parent.name == "nodes"}
-    assert {name: [(g["profile"], g["count"]) for g in node["gpus"]] for name, node in nodes.items()} == {
-        "h200-pcie5": [("h200", 1)],
-        "mi100-pcie4": [("mi100", 4)],
-        "mi210-pcie4": [("mi210", 4)],
-        "mi300a": [("mi300a", 4)],
-        "mi300x-pcie5": [("mi300x", 8)],
-        "radeonvii-pcie3": [("radeon-vii", 1)],
-    }
+    found = {name: [(g["profile"], g["count"]) for g in node["gpus"]] for name, node in nodes.items()}
+    assert (
+        found.items()
+        >= {
+            "h200-pcie5": [("h200", 1)],
+            "mi100-pcie4": [("mi100", 4)],
+            "mi210-pcie4": [("mi210", 4)],
+            "mi300a": [("mi300a", 4)],
+            "mi300x-pcie5": [("mi300x", 8)],
+            "radeonvii-pcie3": [("radeon-vii", 1)],
+        }.items()
+    )
 
 
 # -- faults and migration

@@ -54,7 +54,7 @@ def test_every_number_has_its_source(right: str) -> None:
     assert system.parameters["link.coupling"].grade == "assumed"
     assert "assumed" in system.provenance["link.coupling"]
     roots = {path.partition(".")[0] for path in system.parameters}
-    assert roots == {"gpu", "link", "cpu", "driver"}
+    assert roots == {"gpu", "link", "cpu", "driver", "drive", "node"}
 
 
 def test_overrides_change_numbers_and_say_so(right: str) -> None:

@@ -101,8 +101,7 @@ def test_two_processes_of_one_name_are_told(spoil: Spoil) -> None:
 
 def test_a_file_lies_on_a_drive_of_the_node(spoil: Spoil, tmp_path: Path) -> None:
     node = tmp_path / "node.yaml"
-    drive = "drives:\n  - {name: nvme0, spec: {name: mine, profile_version: 1}}\n"
-    node.write_text(profiles.load("nodes", "mi210-pcie4").text + drive)
+    node.write_text(profiles.load("nodes", "mi210-pcie4").text)
     new = "files: {f: {size: 1GiB, filesystem: xfs, drive: nvme1}}\n    buffers:"
     problems = spoil(("buffers:", new), sets={"system.node": str(node)})
     problem = next(problem for problem in problems if problem.path.endswith("files.f.drive"))

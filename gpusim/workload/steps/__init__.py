@@ -5,6 +5,7 @@ from __future__ import annotations
 from gpusim.workload.steps.allocation import Alloc, Free
 from gpusim.workload.steps.base import StepSpec
 from gpusim.workload.steps.control import Barrier, Parallel, Repeat, Sleep
+from gpusim.workload.steps.drop_caches import DropCaches
 from gpusim.workload.steps.events import Record, Synchronize, Wait
 from gpusim.workload.steps.host_touch import HostTouch
 from gpusim.workload.steps.launch import Launch
@@ -16,6 +17,7 @@ from gpusim.workload.steps.step import Step
 _SUPPORTED: tuple[type[StepSpec], ...] = (
     Alloc,
     Barrier,
+    DropCaches,
     Free,
     HostTouch,
     Launch,

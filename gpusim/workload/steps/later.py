@@ -229,14 +229,6 @@ class FileBatch(StepSpec):
         return {"buffer": self.buffer}
 
 
-class DropCaches(StepSpec):
-    """Write 1 to /proc/sys/vm/drop_caches: clean page-cache pages go."""
-
-    verb: ClassVar[str] = "drop_caches"
-
-    file: str | None = Field(default=None, description="only this file; default: all")
-
-
 class SwapOut(BufferPart):
     """The kernel swaps pages out."""
 
@@ -276,7 +268,6 @@ _LATER: tuple[type[StepSpec], ...] = (
     BufferRegister,
     Collapse,
     Compact,
-    DropCaches,
     FileBatch,
     FileRead,
     FileRegister,

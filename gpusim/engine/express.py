@@ -1,0 +1,98 @@
+"""Small transfers over idle links: first come, first served by arithmetic, without a flow and its events.
+
+A 4 KiB transfer lasts less than a microsecond: finding fair rates for it costs more than it tells. As long as no flow
+holds a link of its path, it takes its turn behind the other small ones on each link; bytes and busy time are credited
+to the links like those of flows. Where a flow holds one of the links, it has to be a flow itself, and competes.
+
+Left out: that the directions of a link take capacity from each other, and the small transfers still on their way
+when a flow starts (microseconds).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gpusim.engine.flows import Hop, Network
+from gpusim.engine.links import DirectedLink
+
+
+class Lane:
+    """What small transfers keep of one direction of a link: when it is free, and what is not credited yet."""
+
+    __slots__ = ("busy_ps", "bytes", "first_ps", "free_ps", "link", "turn_ps")
+
+    def __init__(self, link: DirectedLink) -> None:
+        self.link = link
+        self.free_ps = 0
+        self.first_ps = 0  # of what is not credited
+        self.turn_ps = 0
+        self.bytes = 0
+        self.busy_ps = 0
+
+    def credit(self) -> None:
+        """Tell the link's timeline what was carried up to now."""
+        if self.bytes:
+            link = self.link
+            link.entered_bytes += self.bytes
+            link.meter.timeline.add(self.first_ps, max(self.first_ps, self.free_ps), self.bytes, self.busy_ps)
+            self.bytes = 0
+            self.busy_ps = 0
+
+
+class Express:
+    """Reservations on the links of one network."""
+
+    def __init__(self, network: Network) -> None:
+        self._network = network
+        self._lanes: dict[str, Lane] = {}
+        self._paths: dict[tuple[Hop, ...], tuple[tuple[Lane, float], ...]] = {}
+        self.transfers = 0
+
+    def path(self, hops: Sequence[Hop]) -> tuple[tuple[Lane, float], ...]:
+        """The lanes of a path with the picoseconds that a byte takes of each. KeyError for an unknown link."""
+        key = tuple(hops)
+        found = self._paths.get(key)
+        if found is None:
+            found = self._paths[key] = tuple((self._lane(name), cost) for name, cost in key)
+            found = self._paths[key] = tuple((lane, cost / lane.link.capacity) for lane, cost in found)
+        return found
+
+    def _lane(self, name: str) -> Lane:
+        lane = self._lanes.get(name)
+        if lane is None:
+            lane = self._lanes[name] = Lane(self._network.link(name))
+        return lane
+
+    @staticmethod
+    def idle(path: tuple[tuple[Lane, float], ...]) -> bool:
+        """Does no flow hold a link of the path?"""
+        for lane, _ in path:  # noqa: SIM110 - a generator would cost more than the links
+            if lane.link.component is not None:
+                return False
+        return True
+
+    def reserve(self, path: tuple[tuple[Lane, float], ...], size_bytes: int, at_ps: int) -> int:
+        """Take a turn on all links of the path at `at_ps` or later; returns the end.
+
+        Ask in the order of `at_ps`, as far as that matters.
+        """
+        self.transfers += 1
+        end = at_ps + 1
+        for lane, ps_per_byte in path:
+            taken = int(size_bytes * ps_per_byte) + 1
+            start = lane.free_ps
+            start = max(start, at_ps)
+            lane.free_ps = done = start + taken
+            end = max(end, done)
+            if start >= lane.turn_ps or not lane.bytes:
+                lane.credit()
+                lane.first_ps = start
+                lane.turn_ps = lane.link.meter.timeline.bin_end_ps(start)
+            lane.bytes += size_bytes
+            lane.busy_ps += taken
+        return end
+
+    def settle(self) -> None:
+        """Credit everything to the links; at the end of a run."""
+        for lane in self._lanes.values():
+            lane.credit()

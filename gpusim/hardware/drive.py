@@ -1,0 +1,163 @@
+"""An NVMe drive: parallel units behind one queue, a rate for each direction, a write cache, and flush."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from functools import partial
+from math import ceil, inf
+
+from gpusim.engine.environment import Environment
+from gpusim.engine.express import Express, Lane
+from gpusim.engine.flows import Hop, Network
+from gpusim.engine.occupancy import Occupancy
+from gpusim.engine.server import Server
+from gpusim.hardware.drive_spec import DriveSpec
+from gpusim.hardware.write_cache import WriteCache
+
+Done = Callable[[], None]
+#: requests up to this size take their turn on idle links instead of becoming flows
+EXPRESS_BYTES = 32 << 10
+
+
+class Turns:
+    """Who may move data in one direction: as many requests as fill the drive, the others in order."""
+
+    __slots__ = ("free", "waiting")
+
+    def __init__(self, bandwidth: float, stream: float) -> None:
+        self.free = max(1, ceil(bandwidth / stream - 1e-9))
+        self.waiting: deque[Done] = deque()
+
+
+class Drive:
+    """A request waits for a unit, holds it for the latency, and then moves its data over the whole path at once.
+
+    The latency by queue depth follows: constant up to `units` requests in flight, then growing with them; that by
+    size is the latency plus the size over the request's share of the path, its own cap being `stream`. Requests move
+    their data in order, as many at once as fill the drive at that cap; small ones and those with a rate of their own,
+    which stand for many commands, do not wait for the turn of others.
+
+    Left out: the split of requests into commands and their completion one by one, collisions on single dies,
+    garbage collection, wear, thermal limits, namespaces and submission-queue depth.
+    """
+
+    def __init__(
+        self,
+        spec: DriveSpec,
+        *,
+        name: str,
+        numa: int,
+        env: Environment,
+        network: Network,
+        express: Express,
+    ) -> None:
+        self.spec = spec
+        self.name = name
+        self.numa = numa
+        self._env = env
+        self._network = network
+        self._express = express
+        self.read_units = Server(env, f"{name}.read_units", lanes=spec.read.units)
+        self.write_units = Server(env, f"{name}.write_units", lanes=spec.write.units)
+        self.cache = WriteCache(spec.write.cache, spec.write.sustained)
+        self.queue = Occupancy()
+        self.flushes = 0
+        rates = (("read", spec.read.bandwidth, "write"), ("write", spec.write.bandwidth, "read"))
+        for way, rate, other in rates:
+            network.add_link(
+                f"{name}.{way}",
+                capacity_bytes_per_s=rate,
+                reverse=f"{name}.{other}",
+                coupling=spec.coupling,
+            )
+        self._own: dict[bool, Hop] = {False: (f"{name}.read", 1.0), True: (f"{name}.write", 1.0)}
+        self._turns = {
+            False: Turns(spec.read.bandwidth, spec.read.stream),
+            True: Turns(spec.write.bandwidth, spec.write.stream),
+        }
+        self._paths: dict[
+            tuple[bool, tuple[Hop, ...]], tuple[tuple[Hop, ...], tuple[tuple[Lane, float], ...]]
+        ] = {}
+
+    @property
+    def links(self) -> tuple[str, str]:
+        """The names of its two directions in the network."""
+        return self._own[False][0], self._own[True][0]
+
+    def submit(
+        self,
+        size_bytes: int,
+        route: tuple[Hop, ...],
+        done: Done,
+        *,
+        write: bool,
+        delay_ps: int = 0,
+        stream: float | None = None,
+    ) -> None:
+        """Begin a request now; `done` is called when its data have moved over `route`, beyond the drive's own link.
+
+        `delay_ps` is added to its latency. `stream` replaces the rate of one request (bytes a second; inf: none).
+        """
+        env = self._env
+        now = env._now
+        queue = self.queue
+        queue.enter(now)
+
+        def ended(_: object = None) -> None:
+            queue.leave(env._now, now)
+            done()
+
+        if write:
+            of_write = self.spec.write
+            _, ready = self.write_units.reserve(of_write.latency + delay_ps)
+            ready = self.cache.take(size_bytes, ready)
+            cap = of_write.stream if stream is None else stream
+        else:
+            of_read = self.spec.read
+            _, ready = self.read_units.reserve(of_read.latency + delay_ps)
+            cap = of_read.stream if stream is None else stream
+        key = (write, route)
+        found = self._paths.get(key)
+        if found is None:
+            hops = (self._own[write], *route)
+            found = self._paths[key] = (hops, self._express.path(hops))
+        hops, lanes = found
+        if size_bytes <= EXPRESS_BYTES:
+            if self._express.idle(lanes):
+                env.call_at(self._express.reserve(lanes, size_bytes, ready), ended)
+            else:
+                env.call_at(ready, partial(self._move, hops, size_bytes, cap, ended))
+        elif stream is not None:
+            env.call_at(ready, partial(self._move, hops, size_bytes, cap if cap < inf else None, ended))
+        else:
+            env.call_at(ready, partial(self._queue_up, self._turns[write], hops, size_bytes, cap, ended))
+
+    def _queue_up(
+        self, turns: Turns, hops: tuple[Hop, ...], size_bytes: int, cap: float, ended: Callable[[], None]
+    ) -> None:
+        def moved(_: object) -> None:
+            if turns.waiting:
+                turns.waiting.popleft()()
+            else:
+                turns.free += 1
+            ended()
+
+        start = partial(self._move, hops, size_bytes, cap, moved)
+        if turns.free:
+            turns.free -= 1
+            start()
+        else:
+            turns.waiting.append(start)
+
+    def _move(
+        self, hops: tuple[Hop, ...], size_bytes: int, cap: float | None, ended: Callable[[object], None]
+    ) -> None:
+        self._network.transfer(hops, size_bytes, cap_bytes_per_s=cap, done=ended)
+
+    def flush(self, done: Done) -> None:
+        """A flush command: `done` is called when what was written before is safe."""
+        now = self._env._now
+        self.flushes += 1
+        safe = self.cache.empty_ps(now) if self.spec.volatile_cache else now
+        self._env.call_at(safe + self.spec.flush, done)

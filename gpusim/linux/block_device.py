@@ -1,0 +1,229 @@
+"""Block devices: a drive, or drives put together by md, device mapper, multipath or loop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from gpusim.engine.flows import Hop
+from gpusim.hardware.drive import Drive
+from gpusim.hardware.fabric import Fabric
+from gpusim.linux.stack_spec import StackKind
+
+Done = Callable[[], None]
+
+
+class BlockDevice(Protocol):
+    """What a file lies on."""
+
+    name: str
+
+    @property
+    def drives(self) -> tuple[Drive, ...]:
+        """The drives at the bottom."""
+        ...
+
+    @property
+    def capacity(self) -> int:
+        """Bytes."""
+        ...
+
+    @property
+    def pci(self) -> str | None:
+        """The PCI device that the kernel finds behind it; None where it finds none (md, device mapper, loop)."""
+        ...
+
+    def submit(
+        self,
+        offset: int,
+        size_bytes: int,
+        target: int,
+        done: Done,
+        *,
+        write: bool,
+        stream: float | None = None,
+        extra: tuple[Hop, ...] = (),
+    ) -> None:
+        """Begin a request now between the device and host memory (HOST) or a GPU; see `Drive.submit`.
+
+        `extra` are hops that its data pass besides the path between the two.
+        """
+        ...
+
+    def flush(self, done: Done) -> None:
+        """Make what was written before safe."""
+        ...
+
+
+class Disk:
+    """A drive as a block device."""
+
+    __slots__ = ("_delays", "_fabric", "_routes", "drive", "name")
+
+    def __init__(self, drive: Drive, fabric: Fabric) -> None:
+        self.drive = drive
+        self.name = drive.name
+        self._fabric = fabric
+        self._routes: dict[tuple[int, bool, tuple[Hop, ...]], tuple[Hop, ...]] = {}
+        self._delays: dict[int, int] = {}
+
+    @property
+    def drives(self) -> tuple[Drive, ...]:
+        return (self.drive,)
+
+    @property
+    def capacity(self) -> int:
+        return self.drive.spec.capacity
+
+    @property
+    def pci(self) -> str | None:
+        return self.name
+
+    def submit(
+        self,
+        offset: int,
+        size_bytes: int,
+        target: int,
+        done: Done,
+        *,
+        write: bool,
+        stream: float | None = None,
+        extra: tuple[Hop, ...] = (),
+    ) -> None:
+        key = (target, write, extra)
+        route = self._routes.get(key)
+        if route is None:
+            route = self._routes[key] = (*self._fabric.route(self.name, target, write=write), *extra)
+            self._delays[target] = self._fabric.delay_ps(self.name, target)
+        self.drive.submit(
+            size_bytes,
+            route,
+            done,
+            write=write,
+            delay_ps=self._delays[target],
+            stream=stream,
+        )
+
+    def flush(self, done: Done) -> None:
+        self.drive.flush(done)
+
+
+class Stack:
+    """Members put together. `chunk` is the stripe of RAID 0; `through` are hops of the CPU work of its layer.
+
+    Left out: RAID 4, 5, 6 and 10, rebuilds, and the bitmap of RAID 1.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        kind: StackKind,
+        members: Sequence[BlockDevice],
+        *,
+        chunk: int,
+        through: tuple[Hop, ...] = (),
+    ) -> None:
+        self.name = name
+        self.kind = kind
+        self.members = tuple(members)
+        self._chunk = chunk
+        self._through = through
+        self._turn = 0  # of RAID 1 reads and multipath
+
+    @property
+    def drives(self) -> tuple[Drive, ...]:
+        return tuple(drive for member in self.members for drive in member.drives)
+
+    @property
+    def capacity(self) -> int:
+        sizes = [member.capacity for member in self.members]
+        if self.kind is StackKind.MD_RAID0:
+            return len(sizes) * min(sizes)
+        if self.kind is StackKind.LVM:
+            return sum(sizes)
+        return min(sizes)
+
+    @property
+    def pci(self) -> str | None:
+        return None
+
+    def submit(
+        self,
+        offset: int,
+        size_bytes: int,
+        target: int,
+        done: Done,
+        *,
+        write: bool,
+        stream: float | None = None,
+        extra: tuple[Hop, ...] = (),
+    ) -> None:
+        parts = self._parts(offset, size_bytes, write)
+        hops = (*self._through, *extra)
+        left = len(parts)
+
+        def ended() -> None:
+            nonlocal left
+            left -= 1
+            if not left:
+                done()
+
+        for member, start, size in parts:
+            member.submit(start, size, target, ended, write=write, stream=stream, extra=hops)
+
+    def _parts(self, offset: int, size: int, write: bool) -> list[tuple[BlockDevice, int, int]]:
+        """(member, offset in it, bytes) of a request; the pieces of RAID 0 on one member are one request."""
+        members = self.members
+        if self.kind is StackKind.MD_RAID0:
+            return self._striped(offset, size)
+        if self.kind is StackKind.MD_RAID1 and write:
+            return [(member, offset, size) for member in members]
+        if self.kind is StackKind.LVM:
+            return self._linear(offset, size)
+        self._turn = (self._turn + 1) % len(members)
+        return [(members[self._turn], offset, size)]
+
+    def _striped(self, offset: int, size: int) -> list[tuple[BlockDevice, int, int]]:
+        chunk, count = self._chunk, len(self.members)
+        first, last = offset // chunk, (offset + max(1, size) - 1) // chunk
+        if first == last:
+            return [(self.members[first % count], first // count * chunk + offset % chunk, size)]
+        shares = [0] * count
+        whole, rest = divmod(last - first + 1, count)
+        for place in range(count):
+            member = (first + place) % count
+            shares[member] = (whole + (place < rest)) * chunk
+        shares[first % count] -= offset - first * chunk
+        shares[last % count] -= (last + 1) * chunk - (offset + size)
+        return [
+            (member, first // count * chunk, share)
+            for member, share in zip(self.members, shares, strict=True)
+            if share
+        ]
+
+    def _linear(self, offset: int, size: int) -> list[tuple[BlockDevice, int, int]]:
+        parts: list[tuple[BlockDevice, int, int]] = []
+        for member in self.members:
+            room = member.capacity
+            if offset < room:
+                part = min(size, room - offset)
+                parts.append((member, offset, part))
+                size -= part
+                offset = 0
+                if size <= 0:
+                    break
+            else:
+                offset -= room
+        return parts
+
+    def flush(self, done: Done) -> None:
+        left = len(self.members)
+
+        def ended() -> None:
+            nonlocal left
+            left -= 1
+            if not left:
+                done()
+
+        for member in self.members:
+            member.flush(ended)

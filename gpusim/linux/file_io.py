@@ -1,0 +1,238 @@
+"""File I/O as the kernel does it: pread, pwrite, fdatasync, and direct I/O on pages of a GPU.
+
+Every call is a generator of stages for the thread that makes it (`engine/stages.py`) and returns the bytes moved,
+which is short at the end of the file. A call that fails raises CallError with its errno.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from functools import partial
+
+from gpusim.engine.express import Express
+from gpusim.engine.flows import Network
+from gpusim.engine.stages import Do, Stage, Stages, Transfer
+from gpusim.errors import CallError
+from gpusim.hardware.drive import EXPRESS_BYTES
+from gpusim.hardware.fabric import HOST, HOST_MEMORY
+from gpusim.kinds import Kind
+from gpusim.linux.file import File, Inode, Journal
+from gpusim.linux.io_costs import IoCosts
+from gpusim.linux.page_cache import PageCache
+from gpusim.linux.readahead import Readahead
+from gpusim.linux.writeback import Writeback
+from gpusim.spec import PAGE_BYTES
+
+Bytes = Generator[Stage, int, int]
+PAGE_CACHE_LINK = "host.page_cache"
+#: a copy reads and writes memory
+_COPY = ((PAGE_CACHE_LINK, 1.0), (HOST_MEMORY, 2.0))
+#: what a file system that does not report its alignment takes (`hipfile.md` 1.4)
+_ALIGN = 4096
+
+
+class FileIo:
+    """The file I/O of a node. `distance(drive, gpu)` is negative where no peer-to-peer transfer is possible."""
+
+    def __init__(
+        self,
+        costs: IoCosts,
+        *,
+        network: Network,
+        express: Express,
+        cache: PageCache,
+        distance: Callable[[str, int], int],
+    ) -> None:
+        self.costs = costs
+        self.cache = cache
+        self.writeback = Writeback(costs, cache)
+        self._readahead = Readahead(costs, cache)
+        self._network = network
+        self._express = express
+        self._distance = distance
+        self._copy_lanes = express.path(_COPY)
+
+    # -- reading ---------------------------------------------------------------------------------------------------
+
+    def pread(self, file: File, offset: int, size: int, *, direct: bool = False) -> Bytes:
+        """Read into host memory, through the page cache or directly."""
+        inode = file.inode
+        size = max(0, min(size, inode.size - offset))
+        costs = self.costs
+        if direct:
+            self._check_direct(file, offset, size)
+            yield Kind.FILE_SYSTEM, costs.syscall + costs.direct
+            if size:
+                yield from self._write_out(inode)
+                yield Transfer(Kind.DRIVE, partial(self._drive, inode, offset, size, HOST, False))
+            return size
+        yield Kind.FILE_SYSTEM, costs.syscall
+        if not size:
+            return 0
+        first, last = offset // PAGE_BYTES, (offset + size - 1) // PAGE_BYTES
+        if inode.memory_only or inode.cached * PAGE_BYTES >= inode.size:  # all of it is in memory
+            self.cache.missing(inode, first, last)
+        else:
+            yield from self._bring_in(inode, first, last)
+        yield self._copy(size, costs.cache_read)
+        return size
+
+    def _bring_in(self, inode: Inode, first: int, last: int) -> Stages:
+        """Have pages first..last in the page cache; the next window too, for a sequential reader."""
+        readahead = self._readahead
+        reader = readahead.comes(inode, first, last)
+        if reader is not None:
+            for window in reader.windows:
+                if window.first <= last and not window.done:
+                    yield Transfer(Kind.DRIVE, window.when_done)
+        for start, end in self.cache.missing(inode, first, last):
+            stream = readahead.stream(inode, end - start + 1)
+            yield Transfer(Kind.DRIVE, partial(self._fetch, inode, start, end, stream))
+        readahead.goes_on(inode, first, last, reader)
+
+    def _fetch(
+        self, inode: Inode, first: int, last: int, stream: float | None, done: Callable[[], None]
+    ) -> None:
+        def fetched() -> None:
+            self.cache.insert(inode, first, last, dirty=False)
+            done()
+
+        size = (last - first + 1) * PAGE_BYTES
+        inode.device.submit(first * PAGE_BYTES, size, HOST, fetched, write=False, stream=stream)
+
+    # -- writing ---------------------------------------------------------------------------------------------------
+
+    def pwrite(self, file: File, offset: int, size: int, *, direct: bool = False) -> Bytes:
+        """Write from host memory, into the page cache or directly."""
+        inode, costs, cache = file.inode, self.costs, self.cache
+        if direct:
+            self._check_direct(file, offset, size)
+            yield Kind.FILE_SYSTEM, costs.syscall + costs.direct
+            if size:
+                yield from self._direct_write(inode, offset, size, HOST)
+            return size
+        yield Kind.FILE_SYSTEM, costs.syscall
+        if not size:
+            return 0
+        first, last = offset // PAGE_BYTES, (offset + size - 1) // PAGE_BYTES
+        yield from self._read_edges(inode, offset, size)
+        new = cache.insert(inode, first, last, dirty=not inode.memory_only)
+        if new:
+            yield Kind.PAGE_CACHE, new * costs.cache_page
+        yield self._copy(size, costs.cache_write)
+        self._grow(inode, offset + size)
+        if not inode.memory_only:
+            self.writeback.dirtied(inode)
+            while self.writeback.over_limit:
+                yield Transfer(Kind.WRITEBACK, self.writeback.when_below)
+        return size
+
+    def _read_edges(self, inode: Inode, offset: int, size: int) -> Stages:
+        """A page that is written in part, lies in the file and is not in memory has to be read first."""
+        for at in (offset, offset + size):
+            page = at // PAGE_BYTES
+            if at % PAGE_BYTES and page * PAGE_BYTES < inode.size and not inode.memory_only:
+                for start, end in self.cache.missing(inode, page, page):
+                    yield Transfer(Kind.DRIVE, partial(self._fetch, inode, start, end, None))
+
+    def _direct_write(self, inode: Inode, offset: int, size: int, target: int) -> Stages:
+        if inode.cached:
+            yield from self._write_out(inode)
+            self.cache.invalidate(inode, offset // PAGE_BYTES, (offset + size - 1) // PAGE_BYTES)
+        yield Transfer(Kind.DRIVE, partial(self._drive, inode, offset, size, target, True))
+        self._grow(inode, offset + size)
+
+    def _write_out(self, inode: Inode) -> Stages:
+        """Direct I/O waits until what the cache holds of the file is on the drive."""
+        if inode.dirty or inode.writing:
+            yield Transfer(Kind.WRITEBACK, partial(self.writeback.sync, inode))
+
+    @staticmethod
+    def _grow(inode: Inode, end: int) -> None:
+        if end > inode.size:
+            inode.size = end
+            inode.extended = True
+
+    def fdatasync(self, file: File) -> Stages:
+        """Dirty pages go to the drive; then a journal commit if the file has grown, else a flush."""
+        inode, costs = file.inode, self.costs
+        yield Kind.FILE_SYSTEM, costs.syscall
+        if inode.memory_only:
+            return
+        dirty = inode.dirty
+        if dirty or inode.writing:
+            if dirty and file.journal is Journal.JOURNAL:  # data go to the journal first
+                yield Transfer(Kind.WRITEBACK, partial(self._drive, inode, 0, dirty * PAGE_BYTES, HOST, True))
+            yield Transfer(Kind.WRITEBACK, partial(self.writeback.sync, inode))
+        if inode.extended:
+            inode.extended = False
+            if file.commits:
+                yield Kind.FILE_SYSTEM, costs.journal
+                commit = partial(self._drive, inode, 0, costs.journal_size, HOST, True)
+                yield Transfer(Kind.WRITEBACK, commit)
+        yield Transfer(Kind.WRITEBACK, inode.device.flush)
+
+    # -- direct I/O between a drive and a GPU ------------------------------------------------------------------------
+
+    def dma(self, file: File, offset: int, size: int, *, gpu: int, write: bool) -> Bytes:
+        """VFS direct I/O on pages of VRAM: one flow from the drive over switches and root ports to the GPU, or back.
+
+        Alignment is the caller's to check, as the driver does.
+        """
+        inode = file.inode
+        if not write:
+            size = max(0, min(size, inode.size - offset))
+        yield Kind.FILE_SYSTEM, self.costs.direct
+        if not size:
+            return 0
+        if write:
+            yield from self._direct_write(inode, offset, size, gpu)
+        else:
+            if inode.dirty or inode.writing:
+                yield from self._write_out(inode)
+            yield Transfer(Kind.DRIVE, partial(self._drive, inode, offset, size, gpu, False))
+        return size
+
+    def p2p_distance(self, file: File, gpu: int) -> int:
+        """How far the GPU is from the file's drive; negative: they cannot reach each other."""
+        drives = file.device.drives
+        return min(self._distance(drive.name, gpu) for drive in drives)
+
+    # -- the rest --------------------------------------------------------------------------------------------------
+
+    def drop_caches(self, file: File | None) -> Stages:
+        """Clean pages of one file, or of all, leave memory."""
+        inode = file.inode if file is not None else None
+        yield Kind.FILE_SYSTEM, self.costs.syscall
+        if inode is None or not inode.memory_only:
+            yield Do(lambda: self._drop(inode))
+
+    def _drop(self, inode: Inode | None) -> None:
+        self.cache.drop(inode)
+
+    def _check_direct(self, file: File, offset: int, size: int) -> None:
+        """Raises CallError EINVAL where direct I/O is not possible."""
+        if not file.supports_o_direct or file.inode.memory_only:
+            raise CallError("EINVAL")
+        align = _ALIGN if file.dio_offset_align is None else file.dio_offset_align
+        if not align or offset % align or size % align:
+            raise CallError("EINVAL")
+
+    @staticmethod
+    def _drive(
+        inode: Inode, offset: int, size: int, target: int, write: bool, done: Callable[[], None]
+    ) -> None:
+        inode.device.submit(offset, size, target, done, write=write)
+
+    def _copy(self, size: int, rate: float) -> Transfer:
+        """The thread copies between the page cache and its buffer; all threads share what memory gives."""
+        return Transfer(Kind.PAGE_CACHE, partial(self._start_copy, size, rate))
+
+    def _start_copy(self, size: int, rate: float, done: Callable[[], None]) -> None:
+        env, lanes = self._network.env, self._copy_lanes
+        now = env.now
+        if size <= EXPRESS_BYTES and self._express.idle(lanes):
+            alone = now + int(size * 1e12 / rate)
+            env.call_at(max(alone, self._express.reserve(lanes, size, now)), done)
+        else:
+            self._network.transfer(_COPY, size, cap_bytes_per_s=rate, done=lambda _: done())
