@@ -1,4 +1,4 @@
-"""Decisions of the driver and the runtime, asked one row at a time: what the case files in `tests/data` are held against.
+"""Decisions of the driver and the runtime, asked one row at a time, for the case files in `tests/data`.
 
     decide_placement({"event": "gpu_fault", "xnack": "on", ...}) == {"location": "gpu0", "action": "..."}
 
@@ -163,7 +163,7 @@ def _version(text: str) -> HipFileVersion:
     return HipFileVersion.V0_5_0 if release >= (0, 4) else HipFileVersion.V0_2_0
 
 
-# -- placement ----------------------------------------------------------------------------------------------------------
+# -- placement ---------------------------------------------------------------------------------------------------------
 
 Row = dict[str, str]
 
