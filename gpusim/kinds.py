@@ -45,6 +45,9 @@ class Kind(IntEnum):
     PAGE_CACHE = 31
     FILE_SYSTEM = 32
     WRITEBACK = 33
+    SWAP_IO = 34
+    PAGE_COPY = 35
+    PIN = 36
 
 
 LABELS: dict[Kind, str] = {
@@ -82,6 +85,9 @@ LABELS: dict[Kind, str] = {
     Kind.PAGE_CACHE: "page cache",
     Kind.FILE_SYSTEM: "file system",
     Kind.WRITEBACK: "writeback",
+    Kind.SWAP_IO: "swap I/O",
+    Kind.PAGE_COPY: "page copy",
+    Kind.PIN: "pinning",
 }
 
 DEFINITIONS: dict[Kind, str] = {
@@ -119,4 +125,7 @@ DEFINITIONS: dict[Kind, str] = {
     Kind.PAGE_CACHE: "The CPU copies between the page cache and a buffer, or adds pages to the cache.",
     Kind.FILE_SYSTEM: "CPU work of a file system call: entry, look-up, block layer, journal, completion.",
     Kind.WRITEBACK: "A call waits for dirty pages to reach the drive, for a journal commit or for a flush.",
+    Kind.SWAP_IO: "Pages are written to or read from the swap device.",
+    Kind.PAGE_COPY: "The CPU copies host pages: copy-on-write, collapse into huge pages, compaction.",
+    Kind.PIN: "get_user_pages pins host pages for DMA.",
 }

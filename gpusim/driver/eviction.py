@@ -10,15 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from gpusim.driver.kfd_process import KfdProcess
 from gpusim.driver.migrate import Migration, Trigger, exclusively
 from gpusim.driver.svm_range import SvmRange
 from gpusim.driver.vram import SvmBo, Vram
-from gpusim.engine.environment import Environment
-from gpusim.engine.record import Chain, Recorder
-from gpusim.engine.stages import Do, Stages, Transfer, Until, run_stages
+from gpusim.engine.stages import Stages, Transfer, Until
 from gpusim.kinds import Kind
-from gpusim.linux.address_space import Vma
 
 #: which of the buffer objects, given in order of allocation, has to go; none of them goes already
 Choice = Callable[[Iterable[SvmBo]], SvmBo]
@@ -32,15 +28,10 @@ def oldest(bos: Iterable[SvmBo]) -> SvmBo:
 class Eviction:
     """The evictions of one GPU's VRAM."""
 
-    def __init__(
-        self, *, env: Environment, recorder: Recorder, vram: Vram, migration: Migration, choose: Choice
-    ) -> None:
-        self._env = env
-        self._recorder = recorder
+    def __init__(self, *, vram: Vram, migration: Migration, choose: Choice) -> None:
         self._vram = vram
         self._migration = migration
         self._choose = choose
-        self._actor = recorder.actor(f"{vram.name}.restore_worker") if recorder.spans else 0
 
     def make_room(self, pages: int) -> Stages:
         """Evict until `pages` are free. The limit has admitted them, so that enough can go."""
@@ -65,19 +56,8 @@ class Eviction:
             return
         vma = process.mm.find(svm.first)
         if vma is not None:
-            stops = svm.mapped and not process.xnack
             yield from self._migration.to_ram(process, vma, svm, svm.first, svm.last, Trigger.TTM_EVICTION)
-            if stops:
-                yield Do(lambda: self._restore_later(process, vma, svm))
         self._migration.drop_bo(svm)  # pages or not: what it held is discarded
-
-    def _restore_later(self, process: KfdProcess, vma: Vma, svm: SvmRange) -> None:
-        """XNACK off: the restore worker maps the range in RAM and lets the queues go on; nobody waits for it here."""
-        chain = Chain(self._recorder, self._actor)
-        chain.time_ps = self._env.now
-        chain.sums[Kind.EVICTION] = self._env.now
-        stages = self._migration.restore_queues(process, chain, vma, svm.first, svm.last)
-        run_stages(self._env, chain, stages, _nothing, _nothing)
 
 
 def _as_eviction(stages: Stages) -> Stages:
@@ -98,7 +78,3 @@ def _as_eviction(stages: Stages) -> Stages:
             stage = stages.send(reached)
     except StopIteration:
         return
-
-
-def _nothing(*_: object) -> None:
-    """A worker that nobody waits for has ended."""

@@ -27,6 +27,8 @@ PIECES = (
     Kind.EVICTION,
     Kind.BO_CLEAR,
     Kind.SDMA_COPY,
+    Kind.SWAP_IO,
+    Kind.PAGE_COPY,
     Kind.TLB_FLUSH,
     Kind.RESEND,
 )

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable
 
 from gpusim.driver.driver_spec import DriverSpec
+from gpusim.driver.events import EventLog
 from gpusim.driver.fatal_fault import kill_for_fault
 from gpusim.driver.fault_log import FaultLog
 from gpusim.driver.interrupt_handler import InterruptHandler
@@ -40,6 +41,7 @@ class FaultPipeline:
         env: Environment,
         recorder: Recorder,
         log: FaultLog,
+        events: EventLog,
         name: str,
         driver: DriverSpec,
         interrupt_ps: int,
@@ -47,6 +49,7 @@ class FaultPipeline:
         self._env = env
         self._recorder = recorder
         self._log = log
+        self._events = events
         self._name = name
         self._driver = driver
         self._spec = driver.interrupts
@@ -163,6 +166,7 @@ class FaultPipeline:
             env=self._env,
             recorder=self._recorder,
             log=self._log,
+            events=self._events,
             name=f"{self._name}[{number}]" if self._each_vmid else self._name,
             cost_ps=self._driver.costs.skip,
         )

@@ -47,13 +47,21 @@ class Granule:
 
     def missing(self) -> list[int]:
         """Pages that are not mapped yet, in the order in which they were sent."""
+        if self.region.writable is not None:
+            return [page for page, fault in self.faults.items() if self._open(page, fault)]
         valid = self.region.valid
         return [page for page in self.faults if valid[page] == INVALID]
 
     def open(self) -> tuple[int, Fault] | None:
         """The first page that is not mapped yet, and its fault."""
+        if self.region.writable is not None:
+            return next((item for item in self.faults.items() if self._open(*item)), None)
         valid = self.region.valid
         return next((item for item in self.faults.items() if valid[item[0]] == INVALID), None)
+
+    def _open(self, page: int, fault: Fault) -> bool:
+        """Does the access still find no PTE, or none that it may use?"""
+        return self.region.seen(fault.write)[page] == INVALID
 
 
 class Group:

@@ -5,6 +5,9 @@ It holds the SVM mutex of the process from the look-up to the end of the mapping
 
 from __future__ import annotations
 
+from collections import Counter
+
+from gpusim.driver.events import EventLog
 from gpusim.driver.fatal_fault import kill_for_fault
 from gpusim.driver.fault_log import PIECES, FaultLog
 from gpusim.driver.fault_queue import FaultQueue, Granule
@@ -12,7 +15,7 @@ from gpusim.driver.kfd_process import KfdProcess
 from gpusim.driver.placement import Refusal
 from gpusim.driver.restore import Plan, Restore
 from gpusim.engine.environment import Environment, Timer
-from gpusim.engine.record import Chain, Recorder
+from gpusim.engine.record import Chain, Recorder, Snapshot
 from gpusim.engine.stages import run_stages
 from gpusim.engine.timeline import Timeline
 from gpusim.errors import SimulatedFailure
@@ -36,7 +39,14 @@ class FaultWorker:
     """
 
     def __init__(
-        self, *, env: Environment, recorder: Recorder, log: FaultLog, name: str, cost_ps: int
+        self,
+        *,
+        env: Environment,
+        recorder: Recorder,
+        log: FaultLog,
+        events: EventLog,
+        name: str,
+        cost_ps: int,
     ) -> None:
         self._env = env
         self._log = log
@@ -44,6 +54,8 @@ class FaultWorker:
         self._number = recorder.actor(name) + 1
         self.chain = Chain(recorder, self._number - 1)
         self._cost = cost_ps
+        self.events = events
+        self._stale: Counter[int] = Counter()
         self.processes: dict[Vm, KfdProcess] = {}
         self._busy = False
         self._armed: Timer | None = None
@@ -162,10 +174,15 @@ class FaultWorker:
         vma = process.mm.find(virtual)
         fault = granule.faults[page]
         refusal = self._restore.examine(process, vma, virtual, fault.write, fault.sent_ps)
-        if refusal is not None and refusal.fatal:
-            self._failed(granule, process, _fatal(self._gpu.name, virtual, refusal))
+        if refusal is not None:
+            if refusal.fatal:
+                self._failed(granule, process, _fatal(self._gpu.name, virtual, refusal))
+            else:
+                self._dropped(granule, process, virtual)
             return
         assert vma is not None
+        if self.events.on:
+            self.events.fault_start(now, process.number, virtual, self._gpu.index, write=fault.write)
         plan = Plan()
         before = chain.sums.copy() if self._recorder.on else None
         stages = self._restore.stages(process, vma, virtual, plan)
@@ -207,19 +224,50 @@ class FaultWorker:
         fault = granule.faults[page]
         waiters = 0
         path = chain.snapshot()
+        if plan.raced and not process.dead:  # -EAGAIN: whoever invalidated it wins
+            plan.close(None)
+            self._done(process, path)
+            self._again(granule)
+            return
         if not process.dead:
             gpu.releasing = path
             waiters = plan.map(region, now)
         plan.close(now)
+        self.events.count(process.number, "faults")
+        if self.events.on:
+            at = region.first_page + page
+            self.events.fault_end(now, process.number, at, gpu.index, migrated=plan.migrated)
         extra = self._answered(granule, plan)
         gpu.retry.counters_of(region.vm).serviced += 1
         self.use.add(times[1], now, 1)
         if before is not None:
             self._record(process, region.first_page + page, fault, plan, waiters, times, before)
-        process.lock_path = path
-        process.lock.release()
+        self._done(process, path)
         self._throwing_ps = now
         self._free_ps = now + extra * self._cost
+        self._was_busy = True
+        self._busy = False
+        self._arm()
+
+    def _done(self, process: KfdProcess, path: Snapshot) -> None:
+        """Let the SVM mutex go."""
+        process.lock_path = path
+        process.lock.release()
+
+    def _dropped(self, granule: Granule, process: KfdProcess, page: int) -> None:
+        """A stale fault, or one whose range is about to go: nothing is done, the access is sent again."""
+        now = self._env.now
+        for other in granule.faults:
+            process.resent[self._gpu.index, granule.region.first_page + other] = now
+        self._stale[process.number] += 1
+        self._done(process, self.chain.snapshot())
+        self._again(granule)
+
+    def _again(self, granule: Granule) -> None:
+        """Its pages wait for the worker again."""
+        count = len(granule.faults)
+        self.queue.served(granule, None, self._env.now)
+        self._free_ps = self._env.now + count * self._cost
         self._was_busy = True
         self._busy = False
         self._arm()
@@ -234,10 +282,16 @@ class FaultWorker:
 
     def fates(self, process: KfdProcess, sends: int, pending: int) -> dict[str, int]:
         """What became of the sends of a process, beside those that were served or are pending."""
-        return {"skipped_recent": self.skipped_by(process)}
+        return {"skipped_recent": self.skipped_by(process), "stale": self._stale[process.number]}
 
     def unmapped(self, process: KfdProcess) -> None:
-        """Addresses of a process go away. Left out here: that its vectors in the ring are stale, and sent again."""
+        """Addresses of a process go away: faults that wait are not to be trusted, and have to be sent again."""
+        if self._waiting():
+            process.checkpoint(self._gpu.index, self._env.now)
+
+    def _waiting(self) -> int:
+        """How many pages wait for the worker."""
+        return len(self.queue)
 
     def uses(self) -> list[Timeline]:
         """Busy time of the worker."""

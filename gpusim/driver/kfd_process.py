@@ -9,8 +9,11 @@ from gpusim.driver.svm_range import SvmRange, SvmRangeList, pieces
 from gpusim.engine.environment import Environment
 from gpusim.engine.mutex import Mutex
 from gpusim.engine.record import Snapshot
+from gpusim.engine.stages import Stages
+from gpusim.errors import InvariantError
 from gpusim.hardware.gpuvm import INVALID, Region, Vm
 from gpusim.linux.address_space import VRAM, AddressSpace, Vma
+from gpusim.linux.notifier import Event, MmuNotifier
 
 
 class KfdProcess:
@@ -40,7 +43,10 @@ class KfdProcess:
         self.xnack_refused = ""  # why XNACK cannot be had, if HSA_XNACK asked for it
         self.unmap_listeners: list[Callable[[KfdProcess], None]] = []  # told before addresses go away
         self.dead = False
-        self.invalid: set[SvmRange] = set()  # XNACK off: ranges that were unmapped and are to be mapped again
+        self.stopped = False  # its queues are evicted
+        self.notifier: MmuNotifier | None = None  # connected by `machine/`
+        self.checkpoints: dict[int, int] = {}  # GPU -> time of the last vector that a munmap made stale
+        self.resent: dict[tuple[int, int], int] = {}  # (GPU, page) -> when a stale fault was dropped
         self._regions: dict[tuple[int, int], Region] = {}
 
     def about_to_unmap(self) -> None:
@@ -48,24 +54,40 @@ class KfdProcess:
         for told in self.unmap_listeners:
             told(self)
 
-    def stop_queues(self, svm: SvmRange) -> None:
-        """QUEUE_EVICTION by SVM, for a range that is unmapped: wavefronts that would fault wait instead."""
-        self.invalid.add(svm)
+    def stop_queues(self) -> None:
+        """QUEUE_EVICTION by SVM: wavefronts that would fault wait instead."""
+        self.stopped = True
         for vm in self.vms.values():
             vm.stopped = True
 
-    def start_queues(self, svm: SvmRange | None, now_ps: int) -> None:
-        """A range is mapped again. When all are, QUEUE_RESTORE: what still waits tries again, and finds out that its
-        page is not there.
-        """
-        if svm is not None:
-            self.invalid.discard(svm)
-        if self.invalid:
-            return
+    def start_queues(self, now_ps: int) -> None:
+        """QUEUE_RESTORE: what still waits tries again, and finds out that its page is not there."""
+        self.stopped = False
         for vm in self.vms.values():
             vm.stopped = False
             for region in vm.regions.values():
                 region.try_again(now_ps)
+
+    def invalidate(self, vma: Vma, first: int, last: int, event: Event, *, calls: int = 1) -> Stages:
+        """The MMU notifier of this process."""
+        if self.notifier is None:
+            raise InvariantError(f"{self.name}: nothing listens to the MMU notifier")
+        yield from self.notifier.invalidate(vma, first, last, event, calls=calls)
+
+    def checkpoint(self, gpu: int, now_ps: int) -> None:
+        """A munmap: faults of a GPU that wait now are stale."""
+        self.checkpoints[gpu] = now_ps
+
+    def stale(self, gpu: int, page: int, sent_ps: int) -> bool:
+        """Was a fault raised before the last munmap? The first one that was not ends the look for them."""
+        limit = self.checkpoints.get(gpu)
+        if limit is None:
+            return False
+        if max(sent_ps, self.resent.get((gpu, page), -1)) > limit:
+            del self.checkpoints[gpu]
+            self.resent = {key: value for key, value in self.resent.items() if key[0] != gpu}
+            return False
+        return True
 
     def region(self, vma: Vma, gpu: int) -> Region:
         """The page tables of `gpu` over a VMA."""
@@ -126,7 +148,7 @@ class KfdProcess:
             if svm.bo is not None:
                 svm.bo.ranges[piece] = None
             piece.bo_on, piece.mapped, piece.validated_ps = svm.bo_on, svm.mapped, svm.validated_ps
-            piece.sequence, piece.checkpoints = svm.sequence, dict(svm.checkpoints)
+            piece.sequence = svm.sequence
             vma = self.mm.find(start)
             if svm.vram_pages and vma is not None:
                 piece.vram_pages = vma.count(start, end, place)

@@ -8,17 +8,17 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from gpusim.driver.driver_spec import DriverSpec
+from gpusim.driver.events import EventLog
 from gpusim.driver.kfd_process import KfdProcess
 from gpusim.driver.svm_range import CPU, SvmRange
 from gpusim.driver.vram import SvmBo, Vram
-from gpusim.engine.record import Chain
 from gpusim.engine.stages import Do, Stage, Stages, Transfer, Until
 from gpusim.errors import SimulatedFailure
 from gpusim.hardware.gpu import Gpu
-from gpusim.hardware.gpuvm import HOST, LOCAL
 from gpusim.kinds import Kind
-from gpusim.linux.address_space import NOWHERE, RAM, VRAM, HostMemory, Vma
+from gpusim.linux.address_space import RAM, SWAPPED, VRAM, HostMemory, Vma
 from gpusim.linux.host_spec import PageCosts
+from gpusim.linux.notifier import Event
 from gpusim.spec import PAGE_BYTES
 
 if TYPE_CHECKING:
@@ -71,7 +71,9 @@ class Migration:
         pages: PageCosts,
         driver: DriverSpec,
         log: MigrationLog,
+        events: EventLog,
     ) -> None:
+        self._events = events
         self._gpu = gpu
         self._vram = vram
         self._host = host
@@ -122,12 +124,13 @@ class Migration:
         start = yield Kind.DRIVER_FIXED, self._costs.migrate + (self._costs.bo_create if creates else 0)
         if creates:
             yield from self._clear(svm, start)
-        moving = count - present
+        moving = count - present - vma.count(first, last, SWAPPED)  # HMM reads those back when it maps
         populated = vma.count(first, last, RAM)
+        self._announce(process, svm, (start, first, count), (CPU, gpu.index), trigger)
         if populated or svm.mapped:
             yield Kind.DEVICE_PAGE, moving * cost.migrate_setup
             if svm.mapped:  # one flag a range: the flush comes even if this granule was not mapped
-                yield from self._unmap(process, vma, svm, first, last)
+                yield from process.invalidate(vma, first, last, Event.MIGRATE)
             yield Kind.DEVICE_PAGE, moving * cost.device_page
             yield from self._copy(populated * PAGE_BYTES, populated * cost.dma_map, self._gpu.h2d)
             end = yield Kind.DEVICE_PAGE, moving * cost.migrate_finish
@@ -139,11 +142,13 @@ class Migration:
         if vma.gone:
             return
         self._host.give_back(vma.count(first, last, RAM))  # a CPU thread may have touched more meanwhile
-        vma.move(first, last, place)
+        vma.gather(first, last, place)
         svm.vram_pages += moving
         self._log.add(
             process.name, CPU, gpu.index, trigger, (start, end, first, moving, populated * PAGE_BYTES)
         )
+        self._announce_end(process, (end, first, count), (CPU, gpu.index), trigger)
+        self._events.count(process.number, "page_in", moving)
 
     def _clear(self, svm: SvmRange, reached: int) -> Stages:
         """SDMA clears a new buffer object, in chunks."""
@@ -176,9 +181,11 @@ class Migration:
         if not moving:
             return
         start = yield Kind.DRIVER_FIXED, self._costs.migrate
+        span = last - first + 1
+        self._announce(process, svm, (start, first, span), (gpu.index, CPU), trigger)
         yield Kind.DEVICE_PAGE, moving * cost.migrate_setup
         if svm.mapped:  # else no GPU has seen it, no queue stops, and nothing is to be restored
-            yield from self._unmap(process, vma, svm, first, last)
+            yield from process.invalidate(vma, first, last, Event.MIGRATE)
         self._host.take(moving, f"{process.name}: migration of {vma.name} to RAM")
         yield Kind.PAGE_ALLOC, moving * cost.alloc
         yield from self._copy(moving * PAGE_BYTES, moving * cost.dma_map, gpu.d2h)
@@ -194,43 +201,27 @@ class Migration:
         if svm.vram_pages == 0:
             self.drop_bo(svm)
         self._log.add(process.name, gpu.index, CPU, trigger, (start, end, first, moving, moving * PAGE_BYTES))
+        self._announce_end(process, (end, first, span), (gpu.index, CPU), trigger)
+        self._events.count(process.number, "page_out", moving)
 
-    def _unmap(self, process: KfdProcess, vma: Vma, svm: SvmRange, first: int, last: int) -> Stages:
-        """What the MMU notifier does: take the PTEs away on every GPU, and flush heavily."""
-        regions = process.regions_of(vma)
+    def _announce(
+        self,
+        process: KfdProcess,
+        svm: SvmRange,
+        part: tuple[int, int, int],
+        ways: tuple[int, int],
+        trigger: Trigger,
+    ) -> None:
+        """MIGRATE_START of `part` (time, first page, pages)."""
+        if self._events.on:
+            hints = (svm.attributes.prefetch, svm.attributes.preferred)
+            self._events.migrate_start(part[0], process.number, *part[1:], ways, hints, trigger)
 
-        def unmap() -> None:
-            for region in regions:
-                region.unmap(first - vma.first, last - vma.first)
-            self._gpu.translation.flush()
-
-        if not process.xnack:
-            process.stop_queues(svm)
-        yield Do(unmap)
-        yield Kind.TLB_FLUSH, self._costs.tlb_flush
-
-    def restore_queues(self, process: KfdProcess, chain: Chain, vma: Vma, first: int, last: int) -> Stages:
-        """XNACK off: the restore worker maps what was unmapped where it lies now, and the queues go on.
-
-        `chain` is the path of whoever works through these stages, for the wavefronts that go on.
-        """
-        if process.xnack:
-            return
-        count = last - first + 1
-        yield Kind.QUEUES_STOPPED, self._costs.restore_delay
-        yield Kind.HMM_WALK, count * self._pages.hmm_walk
-        yield Kind.PTE_WRITE, count * self._costs.pte_write
-
-        def mapped() -> None:
-            now = self._gpu.env.now
-            path = chain.snapshot()
-            self._gpu.releasing = path
-            for region in process.regions_of(vma) if not vma.gone else ():
-                for start, end, state in mapped_runs(vma, first, last, region.vm.gpu):
-                    region.map(start - vma.first, end - vma.first, state, now)
-            process.start_queues(process.ranges.find(first), now)
-
-        yield Do(mapped)
+    def _announce_end(
+        self, process: KfdProcess, part: tuple[int, int, int], ways: tuple[int, int], trigger: Trigger
+    ) -> None:
+        if self._events.on:
+            self._events.migrate_end(part[0], process.number, *part[1:], ways, trigger)
 
     def drop_bo(self, svm: SvmRange) -> None:
         """The last page of a range has left: the buffer object goes with its last range."""
@@ -264,39 +255,6 @@ def _move_from(vma: Vma, first: int, last: int, place: int) -> None:
     start, end = first - vma.first, last - vma.first + 1
     part = vma.where[start:end]
     vma.where[start:end] = part.replace(bytes([place]), bytes([RAM]))
-
-
-def populate(host: HostMemory, vma: Vma, first: int, last: int, what: str) -> int:
-    """Give never-touched pages of first..last host memory; how many that were."""
-    missing = 0 if vma.gone else vma.count(first, last, NOWHERE)
-    if missing:
-        host.take(missing, what)
-        start, end = first - vma.first, last - vma.first + 1
-        vma.where[start:end] = vma.where[start:end].replace(bytes([NOWHERE]), bytes([RAM]))
-    return missing
-
-
-def mapped_runs(vma: Vma, first: int, last: int, gpu: int) -> list[tuple[int, int, int]]:
-    """Pages first..last as the page tables of `gpu` have them: runs of (first, last, state), by address.
-
-    Never-touched pages count as those in system memory.
-    """
-    local = VRAM + gpu
-    where = vma.where
-    at, end = first - vma.first, last - vma.first + 1
-    runs: list[tuple[int, int, int]] = []
-    while at < end:
-        if where[at] == local:
-            stop = at + 1
-            while stop < end and where[stop] == local:
-                stop += 1
-            runs.append((vma.first + at, vma.first + stop - 1, LOCAL))
-        else:
-            stop = where.find(local, at, end)
-            stop = end if stop < 0 else stop
-            runs.append((vma.first + at, vma.first + stop - 1, HOST))
-        at = stop
-    return runs
 
 
 def _chunks(size: int, most: int) -> Iterator[int]:

@@ -7,16 +7,18 @@ range meanwhile shows at the end (`Plan.raced`, -EAGAIN): nothing is mapped then
 
 from __future__ import annotations
 
-from gpusim.driver.attributes import UNDEFINED, initial
+from gpusim.driver.attributes import UNDEFINED, SvmFlag, initial
 from gpusim.driver.driver_spec import DriverSpec
 from gpusim.driver.kfd_process import KfdProcess
-from gpusim.driver.migrate import Migration, Trigger, mapped_runs, populate
+from gpusim.driver.migrate import Migration, Trigger
+from gpusim.driver.page_tables import map_as_it_lies
 from gpusim.driver.placement import (
     Look,
     Move,
     Refusal,
     SameHive,
     examine,
+    fallback,
     move,
     restore_location,
 )
@@ -26,8 +28,8 @@ from gpusim.engine.stages import Stages, Transfer
 from gpusim.errors import SimulatedFailure
 from gpusim.hardware.gpuvm import HOST, LOCAL, Region
 from gpusim.kinds import Kind
-from gpusim.linux.address_space import HostMemory, Vma, VmaKind
-from gpusim.linux.host_spec import PageCosts
+from gpusim.linux.address_space import RAM, VRAM, Vma, VmaKind
+from gpusim.linux.paging import Paging
 from gpusim.spec import PAGE_BYTES
 
 
@@ -39,8 +41,7 @@ class Restore:
         *,
         gpu_index: int,
         driver: DriverSpec,
-        pages: PageCosts,
-        host: HostMemory,
+        paging: Paging,
         migrations: list[Migration],
         same_hive: SameHive,
         apu: bool = False,
@@ -52,8 +53,7 @@ class Restore:
         self._unit = driver.switches.unit
         self._costs = driver.costs
         self._svm = driver.svm
-        self._pages = pages
-        self._host = host
+        self._paging = paging
         self._migrations = migrations
         self.granule_pages = driver.svm.default_granularity // PAGE_BYTES
         self.unit_pages = 1 if self._unit is Unit.PAGE else self.granule_pages
@@ -75,7 +75,7 @@ class Restore:
             Look(
                 process_alive=not process.dead,
                 xnack=process.xnack,
-                before_checkpoint=svm is not None and sent_ps <= svm.checkpoints.get(self._gpu, -1),
+                before_checkpoint=process.stale(self._gpu, page, sent_ps),
                 range_possible=svm is not None or is_svm(vma),
                 deferred=svm is not None and svm.deferred,
                 vma=rights is not None,
@@ -120,13 +120,14 @@ class Restore:
                 "the GPU has no access to this range (-EACCES)",
             )
         first, last = self._whole(svm, page)
-        plan.first, plan.last = first, last
+        plan.vma, plan.first, plan.last = vma, first, last
         plan.migrated = best != CPU or svm.location != CPU
         yield from self._migrate(process, vma, svm, best, plan)
         plan.sequence = svm.sequence
-        yield from self.map_stages(process, vma, first, last)
-        if plan.fell_back:  # what is in VRAM already is mapped there, the rest in system memory
-            plan.parts = mapped_runs(vma, first, last, self._gpu)
+        rights = vma.rights(page)
+        writable = rights is not None and rights.write
+        plan.read_only = not writable or svm.attributes.has(SvmFlag.GPU_RO)
+        yield from self.map_stages(process, vma, first, last, write=writable)
 
     def _whole(self, svm: SvmRange, page: int) -> tuple[int, int]:
         """Step 17: what one fault migrates and maps."""
@@ -151,18 +152,22 @@ class Restore:
             yield from old.to_ram(process, vma, svm, first, last, Trigger.PAGEFAULT_GPU)
         elif what is not Move.NOTHING:
             to_vram = self._migrations[best].to_vram
-            if not (yield from to_vram(process, vma, svm, first, last, Trigger.PAGEFAULT_GPU)):
-                plan.fell_back = True
+            taken = yield from to_vram(process, vma, svm, first, last, Trigger.PAGEFAULT_GPU)
+            if not taken and fallback(best, svm.location) is Move.TO_RAM:
+                old = self._migrations[svm.location]
+                yield from old.to_ram(process, vma, svm, first, last, Trigger.PAGEFAULT_GPU)
         plan.state = LOCAL if best == self._gpu else HOST
 
-    def map_stages(self, process: KfdProcess, vma: Vma, first: int, last: int) -> Stages:
-        """svm_range_validate_and_map: HMM populates what nobody has touched, then the PTEs are written."""
+    def map_stages(self, process: KfdProcess, vma: Vma, first: int, last: int, *, write: bool) -> Stages:
+        """svm_range_validate_and_map: HMM populates what nobody has touched, then the PTEs are written.
+
+        HMM asks for write access wherever the VMA allows it, also for a read fault: sharing after a fork ends here.
+        """
         count = last - first + 1
-        missing = populate(self._host, vma, first, last, f"{process.name}: first touch of {vma.name}")
-        if missing:
-            yield Kind.PAGE_ALLOC, missing * self._pages.alloc
-            yield Kind.PAGE_ZERO, missing * self._pages.zero
-        yield Kind.HMM_WALK, count * self._pages.hmm_walk, Kind.PTE_WRITE, count * self._costs.pte_write
+        what = f"{process.name}: first touch of {vma.name}"
+        yield from self._paging.fault_in(vma, first, last, what, write=write, trap=False)
+        walk = self._paging.hmm_walk_ps(vma, first, last)
+        yield Kind.HMM_WALK, walk, Kind.PTE_WRITE, count * self._costs.pte_write
 
     def _create_range(self, process: KfdProcess, vma: Vma, page: int) -> SvmRange:
         """An unregistered address: the default-granularity block around it, within the VMA and between neighbours."""
@@ -178,29 +183,36 @@ class Restore:
 
 
 class Plan:
-    """What a served fault maps: pages first..last (virtual) in `state`, or in `parts` where they lie apart.
+    """What a served fault maps: pages first..last (virtual) in `state`, or each where it lies.
 
-    `svm` is the range whose migrate mutex is held until then. `fell_back` says that VRAM did not take them.
+    `svm` is the range whose migrate mutex is held until then.
     """
 
-    __slots__ = ("fell_back", "first", "last", "migrated", "parts", "sequence", "state", "svm")
+    __slots__ = ("first", "last", "migrated", "read_only", "sequence", "state", "svm", "vma")
 
     def __init__(self) -> None:
         self.svm: SvmRange | None = None
+        self.vma: Vma | None = None
         self.first = 0
         self.last = -1
         self.state = LOCAL
         self.migrated = False
-        self.fell_back = False
-        self.parts: list[tuple[int, int, int]] | None = None
         self.sequence = 0
+        self.read_only = False
 
     def map(self, region: Region, now_ps: int) -> int:
-        """The PTEs become valid; returns how many wavefronts waited for them."""
-        base = region.first_page
-        if self.parts is None:
-            return region.map(self.first - base, self.last - base, self.state, now_ps)
-        return sum(region.map(first - base, last - base, state, now_ps) for first, last, state in self.parts)
+        """Make the PTEs valid; how many wavefronts waited for them."""
+        vma, base = self.vma, region.first_page
+        if self.read_only:
+            region.track_writes()
+        place = VRAM + region.vm.gpu if self.state == LOCAL else RAM
+        if vma is None or vma.count(self.first, self.last, place) == self.last - self.first + 1:
+            waiters = region.map(self.first - base, self.last - base, self.state, now_ps)
+        else:
+            waiters = map_as_it_lies(region, vma, self.first, self.last, now_ps)
+        if self.read_only:
+            region.forbid_writes(self.first - base, self.last - base)
+        return waiters
 
     def close(self, now_ps: int | None) -> None:
         """The range's migrate mutex is free again; `now_ps` is given where the range was mapped."""

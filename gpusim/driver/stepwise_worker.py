@@ -39,6 +39,11 @@ class Vector:
         return self.snapshot
 
     @property
+    def found(self) -> bool:
+        """Would the access find its PTE now?"""
+        return self.region.seen(self.write)[self.page] != INVALID
+
+    @property
     def virtual(self) -> int:
         """The virtual page number."""
         return self.region.first_page + self.page
@@ -74,7 +79,7 @@ class StepwiseWorker(FaultWorker):
         self._known.discard((vector.process.number, vector.virtual))
 
     def _send(self, vector: Vector) -> None:
-        if vector.region.valid[vector.page] != INVALID or vector.region.vm.dead:
+        if vector.found or vector.region.vm.dead:
             self._resolve(vector)
             return
         now = self._env.now
@@ -99,7 +104,7 @@ class StepwiseWorker(FaultWorker):
         self._armed = None
         vector = self._ring.popleft()
         process = vector.process
-        if vector.region.valid[vector.page] != INVALID or process.dead:
+        if vector.found or process.dead:
             self._look_and_drop(vector, again=False)
         elif self._restore.window_end(process.ranges.find(vector.virtual)) > self._env.now:
             self._skipped[process.number] = self._skipped.get(process.number, 0) + 1
@@ -126,6 +131,14 @@ class StepwiseWorker(FaultWorker):
             self._arm()
 
         self._env.call_at(end, dropped)
+
+    def _waiting(self) -> int:
+        return len(self._ring)
+
+    def _again(self, granule: Granule) -> None:
+        vector = granule.first()[1]
+        assert isinstance(vector, Vector)
+        self._look_and_drop(vector, again=True)
 
     def _throw_away(self, granule: Granule) -> None:
         self.chain.spend(Kind.DUPLICATES, self._env.now)

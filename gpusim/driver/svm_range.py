@@ -24,7 +24,6 @@ class SvmRange:
 
     `busy` is its migrate mutex: whoever moves or maps its pages holds it until the PTEs are valid.
     `sequence` counts invalidations: a restore that finds another one at its end than at its start was raced.
-    `checkpoints` has, for each GPU, the time of the last vector that is stale since a munmap.
     """
 
     __slots__ = (
@@ -33,7 +32,6 @@ class SvmRange:
         "bo",
         "bo_on",
         "busy",
-        "checkpoints",
         "deferred",
         "first",
         "granule_pages",
@@ -60,7 +58,6 @@ class SvmRange:
         self.validated_ps: int | None = None
         self.sequence = 0
         self.deferred = False
-        self.checkpoints: dict[int, int] = {}
 
     @property
     def pages(self) -> int:

@@ -231,6 +231,12 @@ class VectorWorker(FaultWorker):
         self._answer_mates()
         self._drop(vector)
 
+    def _again(self, granule: Granule) -> None:
+        vector = granule.first()[1]
+        assert isinstance(vector, Vector)
+        self._answer_mates()
+        self._drop(vector, success=False)
+
     def _answered(self, granule: Granule, plan: Plan) -> int:
         vector = granule.first()[1]
         assert isinstance(vector, Vector)

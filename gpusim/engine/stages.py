@@ -1,7 +1,8 @@
 """A serial piece of work as a generator of stages: fixed times are arithmetic, only transfers are waited for.
 
 A stage is `(kind, duration_ps, kind, duration_ps, ...)`, `Until(kind, end_ps)` for the end of a reservation, a
-`Transfer` that starts when the stages before it have passed, or `Do(fn)`, which acts at the time reached. The critical
+`Transfer` that starts when the stages before it have passed, or `Do(fn)`, which acts at the time reached (`Tell(fn)` is
+the same, and is given the chain). The critical
 path of the work grows in `chain` stage by stage; events are needed at transfers and at the end only.
 """
 
@@ -44,7 +45,14 @@ class Do:
     fn: Callable[[], None]
 
 
-Stage = tuple[int, ...] | Until | Transfer | Do
+@dataclass(frozen=True, slots=True)
+class Tell:
+    """The same, with the critical path of the work up to now."""
+
+    fn: Callable[[Chain], None]
+
+
+Stage = tuple[int, ...] | Until | Transfer | Do | Tell
 Stages = Generator[Stage, int, None]  # the generator is sent the time reached
 
 
@@ -70,6 +78,12 @@ def run_stages(
                         chain.spend(stage[at], chain.time_ps + stage[at + 1])
                 elif isinstance(stage, Until):
                     chain.spend(stage.kind, stage.end_ps, behind=stage.behind)
+                elif isinstance(stage, Tell):
+                    tell = partial(stage.fn, chain)
+                    if chain.time_ps > env.now:
+                        env.call_at(chain.time_ps, partial(act, tell))
+                        return
+                    tell()
                 elif isinstance(stage, Do):
                     if chain.time_ps > env.now:
                         env.call_at(chain.time_ps, lambda fn=stage.fn: act(fn))  # type: ignore[misc]

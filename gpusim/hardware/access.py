@@ -20,11 +20,11 @@ class Order(StrEnum):
 class Operand:
     """One buffer of a kernel as its wavefronts see it, and the bytes of it that one step moves.
 
-    `read_cost` and `write_cost`: what one byte takes of the bandwidth of HBM, in bytes; more than 1 for the memory that
-    a CPU allocator gave on an APU.
+    `valid` says which of its pages the accesses find, one byte a page. `read_cost` and `write_cost`: what one byte
+    takes of the bandwidth of HBM, in bytes; more than 1 for the memory that a CPU allocator gave on an APU.
     """
 
-    __slots__ = ("read", "read_bytes", "read_cost", "region", "write", "write_bytes", "write_cost")
+    __slots__ = ("read", "read_bytes", "read_cost", "region", "valid", "write", "write_bytes", "write_cost")
 
     def __init__(self, region: Region, *, read_bytes: float, write_bytes: float) -> None:
         self.region = region
@@ -32,6 +32,7 @@ class Operand:
         self.write_bytes = write_bytes
         self.read = read_bytes > 0
         self.write = write_bytes > 0
+        self.valid = region.seen(self.write)
         self.read_cost = 1.0
         self.write_cost = 1.0
 

@@ -34,7 +34,8 @@ class Region:
     """The translations of one buffer in one GPU's page tables for one VMID.
 
     `valid` has one byte a page, `fragments` one for each 512 pages: log2 of the pages of the largest fragment there.
-    `first_page` is the virtual page number of byte 0.
+    `first_page` is the virtual page number of byte 0. `writable` is what writes see of `valid`: pages that are mapped
+    read-only are not valid there. It is kept only once `track_writes` has been called.
     """
 
     __slots__ = (
@@ -48,6 +49,7 @@ class Region:
         "pending",
         "valid",
         "vm",
+        "writable",
     )
 
     def __init__(self, vm: Vm, name: str, first_page: int, pages: int, *, state: int = INVALID) -> None:
@@ -60,6 +62,7 @@ class Region:
         self._align = min(HUGE, (first_page & -first_page).bit_length() - 1) if first_page else HUGE
         # until it is mapped, a block counts as what its first touch will make of it
         self.fragments = bytearray([0 if vm.unified else self._align]) * -(-pages >> _BLOCK_SHIFT)
+        self.writable: bytearray | None = None
         self._waiting: dict[int, list[Waiter]] = {}
         self.pending: dict[int, Any] = {}  # what listens to faults keeps here, by block of pages
         self.on_invalidate: list[Callable[[int, int], None]] = []
@@ -73,6 +76,20 @@ class Region:
         else:
             entries.append(waiter)
 
+    def track_writes(self) -> None:
+        """Some of its pages may be mapped read-only: tell writes from reads from now on."""
+        if self.writable is None:
+            self.writable = bytearray(self.valid)
+
+    def forbid_writes(self, first: int, last: int) -> None:
+        """The PTEs of pages first..last have no write bit. Kernels launched before `track_writes` do not notice."""
+        if self.writable is not None:
+            self.writable[first : last + 1] = bytes(last + 1 - first)
+
+    def seen(self, write: bool) -> bytearray:
+        """What an access of this kind finds: `valid`, or `writable`."""
+        return self.writable if write and self.writable is not None else self.valid
+
     def map(self, first: int, last: int, state: int, time_ps: int, fragment: int | None = None) -> int:
         """Make the PTEs of pages first..last valid at `time_ps`; tell those who waited, and say how many.
 
@@ -84,6 +101,8 @@ class Region:
             most = fragment if fragment is not None else HUGE if state == LOCAL else 0
             self._set_fragments(first, last, min(most, self._align))
         self.valid[first : last + 1] = bytes([state]) * (last + 1 - first)
+        if self.writable is not None:
+            self.writable[first : last + 1] = self.valid[first : last + 1]
         waiting = self._waiting
         if not waiting:
             return 0
@@ -145,6 +164,7 @@ class Region:
         for cut in list(self.on_invalidate):
             cut(first, last)
         self.valid[first : last + 1] = bytes(last + 1 - first)
+        self.forbid_writes(first, last)
         return True
 
     def try_again(self, time_ps: int) -> None:

@@ -83,7 +83,7 @@ class Vector:
     @property
     def waits(self) -> bool:
         """Is its page still missing, and its process alive?"""
-        return self.region.valid[self.page] == INVALID and not self.region.vm.dead
+        return self.region.seen(self.write)[self.page] == INVALID and not self.region.vm.dead
 
 
 class VectorRing:

@@ -84,11 +84,11 @@ class RetryUnit:
     def fault(self, wave: Wave) -> None:
         """`wave` found no valid PTE for its `page` of `region`; it waits for `wave.valid_at`."""
         region = wave.region
+        if region.vm.stopped:
+            wave.stopped(self._env._now)
+            region.wait(wave.page, wave)
+            return
         if not region.vm.retry:
-            if region.vm.stopped:
-                wave.stopped(self._env._now)
-                region.wait(wave.page, wave)
-                return
             self._listener.fatal_fault(region, wave.page, wave.write)
             return
         wave.sent_ps = now = self._env._now

@@ -149,7 +149,7 @@ class Wave:
             clean = True
             for operand, first, last in touches(index):
                 region = operand.region
-                valid = region.valid
+                valid = operand.valid
                 page = valid.find(0, first, last + 1)
                 while page >= 0:
                     clean = False

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cache
 
 from sortedcontainers import SortedDict
 
@@ -14,6 +15,8 @@ from gpusim.spec import PAGE_BYTES
 NOWHERE = 0  # never touched, or freed
 RAM = 1
 VRAM = 2  # a device-private page of GPU g is VRAM + g
+SWAPPED = 255  # on the swap device
+HUGE_PAGES = 512  # base pages in a huge page
 
 
 class VmaKind(StrEnum):
@@ -40,12 +43,26 @@ NO_RIGHTS = Rights(read=False, write=False)
 class Vma:
     """A mapping of pages first..last (virtual page numbers); `where` has one byte a page for anonymous memory.
 
-    mprotect and munmap of a part split a VMA in Linux; here the VMA stays whole and knows the rights of its parts.
-    `in_place` says that it is the initial heap or stack, which the driver keeps in host memory. `gone` says that its
+    `huge` has one byte for each aligned block of 2 MiB that is one huge page, where the VMA may have any; `shared` one
+    byte a page that is shared copy-on-write after a fork, where there was one. The kernel may make huge pages at first
+    touch if `wants_huge`. mprotect and munmap of a part split a VMA in Linux; here the VMA stays whole and knows the
+    rights of its parts. `in_place` says that it is the initial heap or stack, which the driver keeps in host memory. `gone` says that its
     process has died: work that was on its way finds no pages in it, and gives it none.
     """
 
-    __slots__ = ("_parts", "first", "gone", "in_place", "kind", "last", "name", "where")
+    __slots__ = (
+        "_parts",
+        "first",
+        "gone",
+        "huge",
+        "in_place",
+        "kind",
+        "last",
+        "name",
+        "shared",
+        "wants_huge",
+        "where",
+    )
 
     def __init__(self, name: str, first: int, pages: int, kind: VmaKind, *, in_place: bool = False) -> None:
         self.name = name
@@ -55,6 +72,9 @@ class Vma:
         self.where = bytearray(pages if kind is VmaKind.ANONYMOUS else 0)
         self.gone = False
         self.in_place = in_place
+        self.wants_huge = False
+        self.huge: bytearray | None = None
+        self.shared: bytearray | None = None
         self._parts: SortedDict[int, Rights | None] | None = (
             None  # first page of a part -> its rights, None: unmapped
         )
@@ -99,10 +119,49 @@ class Vma:
         length = last - first + 1
         self.where[first - self.first : last - self.first + 1] = bytes([place]) * length
 
+    def gather(self, first: int, last: int, place: int) -> None:
+        """Pages of first..last that are in RAM or nowhere lie at `place` from now on; huge pages are split for it."""
+        start, end = first - self.first, last - self.first + 1
+        self.where[start:end] = self.where[start:end].translate(_to(place))
+        self.split_huge(first, last)
+
+    def blocks(self, first: int, last: int) -> range:
+        """Indices into `huge` of the whole aligned 2 MiB blocks in first..last."""
+        base = self.first // HUGE_PAGES
+        return range(-(-first // HUGE_PAGES) - base, (last + 1) // HUGE_PAGES - base)
+
+    def make_huge(self, block: int) -> None:
+        """One block (an index into `huge`) is a huge page from now on."""
+        if self.huge is None:
+            self.huge = bytearray(self.last // HUGE_PAGES - self.first // HUGE_PAGES + 1)
+        self.huge[block] = 1
+
+    def split_huge(self, first: int, last: int) -> None:
+        """Huge pages that share a page with first..last become base pages."""
+        if self.huge is not None:
+            base = self.first // HUGE_PAGES
+            start, end = first // HUGE_PAGES - base, last // HUGE_PAGES - base + 1
+            self.huge[start:end] = bytes(end - start)
+
+    def huge_in(self, first: int, last: int) -> int:
+        """Huge pages that lie wholly in first..last."""
+        if self.huge is None:
+            return 0
+        blocks = self.blocks(first, last)
+        return self.huge.count(1, blocks.start, max(blocks.start, blocks.stop))
+
     def vanish(self) -> None:
         """Its process has died, and its pages have been given back."""
         self.where = bytearray(len(self.where))
         self.gone = True
+
+
+@cache
+def _to(place: int) -> bytes:
+    """A translation table that moves what is in RAM or nowhere."""
+    table = bytearray(range(256))
+    table[NOWHERE] = table[RAM] = place
+    return bytes(table)
 
 
 class HostMemory:

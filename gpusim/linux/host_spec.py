@@ -24,6 +24,31 @@ class PageCosts(Spec):
     device_page: Duration = Field(description="take a ZONE_DEVICE page and initialise its struct page")
 
 
+class HugePageCosts(Spec):
+    """CPU work for one 2 MiB page of transparent huge pages."""
+
+    alloc: Duration = Field(description="allocate a huge page and insert it into the CPU page table")
+    zero: Duration = Field(description="clear a huge page")
+    hmm_walk: Duration = Field(description="hmm_range_fault over a huge page that exists: fills 512 entries")
+
+
+class RegistrationCosts(Spec):
+    """CPU work of pinning memory for DMA, per 4 KiB page, beside dma_map and the GPU's page-table entry."""
+
+    pin: Duration = Field(description="get_user_pages, in base pages")
+    pin_huge: Duration = Field(description="the same inside huge pages, whose references are taken together")
+
+
+class SwapSpec(Spec):
+    """The swap device: pages are written one after another, and read in clusters on the fault path."""
+
+    size: Size = Field(gt=0, description="room on the device")
+    write: Rate = Field(gt=0, description="bytes written per second")
+    read: Rate = Field(gt=0, description="bytes read per second")
+    latency: Duration = Field(description="one read of a cluster, before its first byte")
+    cluster: Size = Field(ge=4096, description="bytes that one read brings in (vm.page-cluster)")
+
+
 class HostSpec(Spec):
     """CPU and memory of a node."""
 
@@ -37,3 +62,8 @@ class HostSpec(Spec):
     )
     pages: PageCosts
     io: IoCosts | None = Field(default=None, description="file I/O; without it there are no files")
+    huge: HugePageCosts | None = Field(default=None, description="without it the node has no huge pages")
+    registration: RegistrationCosts | None = Field(
+        default=None, description="without it nothing can be registered"
+    )
+    swap: SwapSpec | None = Field(default=None, description="without it the node has no swap")

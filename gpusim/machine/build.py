@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from gpusim.driver.kfd_process import KfdProcess
+from gpusim.driver.notifier import SvmNotifier
+from gpusim.driver.queue_restore import QueueRestore
 from gpusim.engine.environment import Environment
-from gpusim.engine.record import Mode, Recorder
+from gpusim.engine.record import Mode, Recorder, Snapshot
 from gpusim.hardware.gpuvm import Vm
 from gpusim.kinds import Kind
 from gpusim.machine.hardware import Hardware
@@ -73,6 +75,7 @@ class Machine:
             gpus=sum(1 << device.gpu.index for device in visible),
             kill=lambda outcome, error: program.kill(outcome, error),  # noqa: PLW0108 - not made yet
         )
+        self._connect_notifier(kfd)
         for worker, device in zip(self.hardware.workers, node.devices, strict=True):
             worker.attach(vms[device.gpu.index], kfd)
             kfd.unmap_listeners.append(worker.unmapped)
@@ -108,6 +111,27 @@ class Machine:
             killed=self._killed,
         )
         return program
+
+    def _connect_notifier(self, kfd: KfdProcess) -> None:
+        """What Linux tells the driver, and the worker that maps again with XNACK off."""
+        node = self.hardware.node
+
+        def released(path: Snapshot) -> None:
+            for device in node.devices:
+                device.gpu.releasing = path
+
+        costs, events = node.driver.costs, node.events
+        queues = QueueRestore(
+            kfd,
+            env=self.env,
+            recorder=self.recorder,
+            costs=costs,
+            paging=node.paging,
+            events=events,
+            released=released,
+        )
+        translations = {device.gpu.index: device.gpu.translation for device in node.devices}
+        kfd.notifier = SvmNotifier(kfd, costs=costs, events=events, translations=translations, queues=queues)
 
     def _killed(self, program: ProgramProcess) -> None:
         """A process has died: the hardware forgets it."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from gpusim.driver.driver_spec import DriverSpec, Switches
+from gpusim.driver.events import EventLog
 from gpusim.driver.fault_log import FaultLog
 from gpusim.driver.fault_pipeline import FaultPipeline
 from gpusim.driver.fault_queue import FaultQueue
@@ -47,15 +48,22 @@ def make(
     env: Environment,
     recorder: Recorder,
     log: FaultLog,
+    events: EventLog,
     grouped: bool,
 ) -> FaultService:
     """The fault service of one GPU, not wired yet."""
     if not has_closed_form(driver.switches):
         return FaultPipeline(
-            env=env, recorder=recorder, log=log, name=name, driver=driver, interrupt_ps=host.interrupt
+            env=env,
+            recorder=recorder,
+            log=log,
+            events=events,
+            name=name,
+            driver=driver,
+            interrupt_ps=host.interrupt,
         )
     kind = FaultWorker if grouped else StepwiseWorker
-    return kind(env=env, recorder=recorder, log=log, name=name, cost_ps=driver.costs.skip)
+    return kind(env=env, recorder=recorder, log=log, events=events, name=name, cost_ps=driver.costs.skip)
 
 
 def connect(

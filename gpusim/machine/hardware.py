@@ -8,6 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from gpusim.driver.driver_spec import DriverSpec
+from gpusim.driver.events import EventLog
 from gpusim.driver.eviction import Eviction, oldest
 from gpusim.driver.fault_log import FaultLog
 from gpusim.driver.migrate import Migration, MigrationLog
@@ -23,6 +24,7 @@ from gpusim.hardware.gpu import Gpu
 from gpusim.hardware.gpu_spec import GpuSpec, LinkSpec
 from gpusim.linux.address_space import HostMemory
 from gpusim.linux.host_spec import HostSpec
+from gpusim.linux.paging import Paging
 from gpusim.machine import fault_service
 from gpusim.machine.fault_service import FaultService
 from gpusim.machine.storage import Storage
@@ -61,9 +63,11 @@ class Hardware:
         self.network = Network(env)
         self.fault_log = FaultLog()
         self.migration_log = MigrationLog()
+        self.events = EventLog(on=recorder.on)
         host_spec = build(HostSpec, system.cpu, "cpu")
         driver = build(DriverSpec, system.driver, "driver")
         host = HostMemory(host_spec.memory)
+        paging = Paging(host_spec, env=env, host=host)
         gpus = [build(GpuSpec, tree, f"gpu[{index}]") for index, tree in enumerate(system.gpus)]
         links = [build(LinkSpec, tree, f"link[{index}]") for index, tree in enumerate(system.links)]
         fabric = system.node.get("fabric")
@@ -84,6 +88,7 @@ class Hardware:
                 env=env,
                 recorder=recorder,
                 log=self.fault_log,
+                events=self.events,
                 grouped=grouped,
             )
             gpu = Gpu(
@@ -109,8 +114,9 @@ class Hardware:
                 pages=host_spec.pages,
                 driver=driver,
                 log=self.migration_log,
+                events=self.events,
             )
-            eviction = Eviction(env=env, recorder=recorder, vram=vram, migration=migration, choose=oldest)
+            eviction = Eviction(vram=vram, migration=migration, choose=oldest)
             migration.connect(eviction)
             self.workers.append(worker)
             devices.append(Device(gpu, vram, migration, eviction, apu=spec.apu is not None))
@@ -120,8 +126,7 @@ class Hardware:
             restore = Restore(
                 gpu_index=gpu.index,
                 driver=driver,
-                pages=host_spec.pages,
-                host=host,
+                paging=paging,
                 migrations=migrations,
                 same_hive=self.same_hive,
                 apu=device.apu,
@@ -145,6 +150,8 @@ class Hardware:
             recorder=recorder,
             host=host,
             host_spec=host_spec,
+            paging=paging,
+            events=self.events,
             driver=driver,
             devices=tuple(devices),
             range_pages=largest_range_pages(

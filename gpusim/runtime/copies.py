@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from enum import StrEnum
 
-from gpusim.driver.migrate import populate, sdma_transfer
+from gpusim.driver.migrate import sdma_transfer
 from gpusim.engine.record import Chain
 from gpusim.engine.stages import Stages, Transfer
 from gpusim.errors import NotSupportedYet, Problem
@@ -60,7 +60,7 @@ def memcpy(
             if place_from is Place.PINNED:
                 yield sdma_transfer(gpu, gpu.h2d, length)
             else:
-                yield from _populate(hip, source, *origin)
+                yield from _populate(hip, source, *origin, write=False)
                 yield from _staged_up(hip, gpu, length)
         else:
             gpu = hip.node.devices[device_from].gpu
@@ -68,7 +68,7 @@ def memcpy(
             if place_to is Place.PINNED:
                 yield sdma_transfer(gpu, gpu.d2h, length)
             else:
-                yield from _populate(hip, target, *to)
+                yield from _populate(hip, target, *to, write=True)
                 yield from _staged_down(hip, gpu, length)
 
     operation = staged(hip, f"memcpy.{src}.{dst}", stages)
@@ -96,18 +96,13 @@ def _unsupported(hip: Hip, what: str) -> NotSupportedYet:
     return NotSupportedYet([Problem(f"{what} not supported yet", path=f"processes.{hip.kfd.name}")])
 
 
-def _populate(hip: Hip, allocation: Allocation, first: int, size: int) -> Stages:
+def _populate(hip: Hip, allocation: Allocation, first: int, size: int, *, write: bool) -> Stages:
     """The CPU side of a pageable copy touches its pages first."""
     if not allocation.is_svm:
         return
-    cost = hip.node.host_spec.pages
     start, end = allocation.pages(first, size)
-    missing = populate(
-        hip.node.host, allocation.vma, start, end, f"{hip.kfd.name}: copy of {allocation.name!r}"
-    )
-    if missing:
-        yield Kind.PAGE_ALLOC, missing * (cost.fault + cost.alloc)
-        yield Kind.PAGE_ZERO, missing * cost.zero
+    what = f"{hip.kfd.name}: copy of {allocation.name!r}"
+    yield from hip.node.paging.fault_in(allocation.vma, start, end, what, write=write, trap=True)
 
 
 def _chunks(hip: Hip, gpu: Gpu, size: int) -> tuple[list[int], Callable[[int], int]]:
@@ -143,6 +138,6 @@ def _inside(gpu: Gpu, size: int) -> Stages:
 def _on_host(
     hip: Hip, target: Allocation, to: tuple[int, int], source: Allocation, origin: tuple[int, int]
 ) -> Stages:
-    yield from _populate(hip, source, *origin)
-    yield from _populate(hip, target, *to)
+    yield from _populate(hip, source, *origin, write=False)
+    yield from _populate(hip, target, *to, write=True)
     yield Kind.BOUNCE_COPY, round(to[1] * 1e12 / hip.node.host_spec.copy_bandwidth)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from gpusim.driver.driver_spec import DriverSpec
+from gpusim.driver.events import EventLog
 from gpusim.driver.eviction import Eviction
 from gpusim.driver.kfd_process import KfdProcess
 from gpusim.driver.migrate import Migration
@@ -23,6 +24,7 @@ from gpusim.linux.address_space import HostMemory
 from gpusim.linux.file import File
 from gpusim.linux.file_io import FileIo
 from gpusim.linux.host_spec import HostSpec
+from gpusim.linux.paging import Paging
 from gpusim.runtime.allocation import Allocation, Allocator
 from gpusim.runtime.operation import Operation, Stream
 
@@ -74,6 +76,8 @@ class Node:
     recorder: Recorder
     host: HostMemory
     host_spec: HostSpec
+    paging: Paging
+    events: EventLog
     driver: DriverSpec
     devices: tuple[Device, ...]
     range_pages: int  # the largest registered range

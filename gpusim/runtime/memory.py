@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from gpusim.driver.migrate import Migration, Trigger, exclusively, populate
+from gpusim.driver.migrate import Migration, Trigger, exclusively
 from gpusim.driver.svm_range import CPU, SvmRange
-from gpusim.engine.record import Chain
 from gpusim.engine.stages import Do, Stages, Transfer
 from gpusim.errors import NotSupportedYet, Problem, SimulatedFailure
 from gpusim.hardware.gpuvm import HOST, LOCAL
@@ -97,13 +96,9 @@ def _register(hip: Hip, vma: Vma) -> Stages:
     yield Kind.HOST_ALLOC, len(made) * costs.range_create
     if kfd.xnack:
         return
-    cost = node.host_spec.pages
-    missing = populate(
-        node.host, vma, vma.first, vma.last, f"hipMallocManaged of {vma.name!r} with XNACK off"
-    )
-    yield Kind.PAGE_ALLOC, missing * cost.alloc
-    yield Kind.PAGE_ZERO, missing * cost.zero
-    yield Kind.HMM_WALK, vma.pages * cost.hmm_walk
+    what = f"hipMallocManaged of {vma.name!r} with XNACK off"
+    yield from node.paging.fault_in(vma, vma.first, vma.last, what, write=True, trap=False)
+    yield Kind.HMM_WALK, node.paging.hmm_walk_ps(vma, vma.first, vma.last)
     yield Kind.PTE_WRITE, vma.pages * costs.pte_write
     for device in hip.visible:
         kfd.region(vma, device.gpu.index).map(0, vma.pages - 1, HOST, hip.env.now)
@@ -204,7 +199,9 @@ def host_touch(
         last = min(end, start - start % _TOUCH_CHUNK_PAGES + _TOUCH_CHUNK_PAGES - 1)
         if allocation.is_svm:
             yield from _bring_back(hip, thread, allocation.vma, start, last)
-            yield from thread.stages(_populate_stages(hip, allocation.vma, start, last))
+            what = f"{hip.kfd.name}: CPU touch of {allocation.name!r}"
+            fault_in = hip.node.paging.fault_in
+            yield from thread.stages(fault_in(allocation.vma, start, last, what, write=write, trap=True))
         length = min(size, (last - start + 1) * PAGE_BYTES)
         size -= length
         yield from thread.stages(_stream_stages(hip, length))
@@ -213,14 +210,6 @@ def host_touch(
 
 def _stream_stages(hip: Hip, size: int) -> Stages:
     yield Transfer(Kind.HOST_MEMORY, lambda done: hip.node.host_memory.enter(size, done))
-
-
-def _populate_stages(hip: Hip, vma: Vma, first: int, last: int) -> Stages:
-    cost = hip.node.host_spec.pages
-    missing = populate(hip.node.host, vma, first, last, f"{hip.kfd.name}: CPU touch of {vma.name!r}")
-    if missing:
-        yield Kind.PAGE_ALLOC, missing * (cost.fault + cost.alloc)
-        yield Kind.PAGE_ZERO, missing * cost.zero
 
 
 def _bring_back(hip: Hip, thread: Thread, vma: Vma, first: int, last: int) -> Steps:
@@ -235,15 +224,12 @@ def _bring_back(hip: Hip, thread: Thread, vma: Vma, first: int, last: int) -> St
             svm = kfd.ranges.find(page)
             if svm is not None and vma.where[at] == place:
                 granule = svm.granule(page)
-                yield from thread.stages(_cpu_fault(hip, thread.chain, device.migration, vma, granule, svm))
+                yield from thread.stages(_cpu_fault(hip, device.migration, vma, granule, svm))
             kfd.lock_path = thread.chain.snapshot()
             kfd.lock.release()
             at = vma.where.find(place, page - vma.first, last - vma.first + 1)
 
 
-def _cpu_fault(
-    hip: Hip, chain: Chain, migration: Migration, vma: Vma, granule: tuple[int, int], svm: SvmRange
-) -> Stages:
+def _cpu_fault(hip: Hip, migration: Migration, vma: Vma, granule: tuple[int, int], svm: SvmRange) -> Stages:
     yield Kind.DRIVER_FIXED, hip.node.host_spec.pages.fault
     yield from exclusively(svm, migration.to_ram(hip.kfd, vma, svm, *granule, Trigger.PAGEFAULT_CPU))
-    yield from migration.restore_queues(hip.kfd, chain, vma, *granule)

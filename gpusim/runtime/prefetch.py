@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from gpusim.driver.attributes import UNDEFINED
-from gpusim.driver.migrate import Trigger, exclusively, mapped_runs, populate
+from gpusim.driver.attributes import UNDEFINED, SvmFlag
+from gpusim.driver.migrate import Trigger, exclusively
+from gpusim.driver.page_tables import map_as_it_lies
 from gpusim.driver.placement import Move, move, prefetch_location, prefetch_maps
 from gpusim.driver.svm_range import CPU, SvmRange
 from gpusim.engine.record import Chain
-from gpusim.engine.stages import Do, Stages
+from gpusim.engine.stages import Stages, Tell
 from gpusim.errors import SimulatedFailure
 from gpusim.kinds import Kind
 from gpusim.linux.address_space import Vma
@@ -43,14 +44,14 @@ def prefetch(
     operation = staged(
         hip,
         f"prefetch.{buffer}",
-        lambda chain: _stages(hip, chain, allocation.vma, start, end, target),
+        lambda _: _stages(hip, allocation.vma, start, end, target),
         locked=True,
     )
     operation.size = length
     return hip.submit(thread, operation, stream)
 
 
-def _stages(hip: Hip, chain: Chain, vma: Vma, first: int, last: int, target: int) -> Stages:
+def _stages(hip: Hip, vma: Vma, first: int, last: int, target: int) -> Stages:
     node, kfd = hip.node, hip.kfd
     yield Kind.DRIVER_FIXED, node.driver.costs.ioctl
     if kfd.mm.find(vma.first) is not vma:
@@ -63,10 +64,10 @@ def _stages(hip: Hip, chain: Chain, vma: Vma, first: int, last: int, target: int
     for svm in kfd.ranges.within(first, last):
         start, end = max(first, svm.first), min(last, svm.last)
         svm.set_attributes(replace(svm.attributes, prefetch=target))
-        yield from exclusively(svm, migrate(hip, chain, vma, svm, start, end))
+        yield from exclusively(svm, migrate(hip, vma, svm, start, end))
 
 
-def migrate(hip: Hip, chain: Chain, vma: Vma, svm: SvmRange, first: int, last: int) -> Stages:
+def migrate(hip: Hip, vma: Vma, svm: SvmRange, first: int, last: int) -> Stages:
     """svm_range_trigger_migration: move first..last of a range to where the driver lets its prefetch location be."""
     node, kfd = hip.node, hip.kfd
     attributes, target = svm.attributes, svm.attributes.prefetch
@@ -87,31 +88,38 @@ def migrate(hip: Hip, chain: Chain, vma: Vma, svm: SvmRange, first: int, last: i
     if best != CPU:
         yield from node.devices[best].migration.to_vram(kfd, vma, svm, first, last, Trigger.PREFETCH)
     if not kfd.xnack:
-        if svm.mapped:
-            yield from node.devices[0].migration.restore_queues(kfd, chain, vma, first, last)
-        return
-    for gpu in prefetch_maps(target, access=attributes.access, in_place=attributes.in_place, xnack=True):
-        yield from _map(hip, chain, vma, svm, first, last, gpu)
+        return  # the restore work maps what was mapped before
+    gpus = prefetch_maps(target, access=attributes.access, in_place=attributes.in_place, xnack=True)
+    yield from map_on(hip, vma, svm, first, last, gpus)
 
 
-def _map(hip: Hip, chain: Chain, vma: Vma, svm: SvmRange, first: int, last: int, gpu: int) -> Stages:
-    """Map on one GPU; wavefronts that wait for these pages go on."""
+def map_on(hip: Hip, vma: Vma, svm: SvmRange, first: int, last: int, gpus: list[int]) -> Stages:
+    """svm_range_validate_and_map on some GPUs; wavefronts that wait for these pages go on."""
     node, kfd = hip.node, hip.kfd
-    cost = node.host_spec.pages
-    missing = populate(node.host, vma, first, last, f"prefetch of {vma.name!r}")
-    if missing:
-        yield Kind.PAGE_ALLOC, missing * cost.alloc
-        yield Kind.PAGE_ZERO, missing * cost.zero
-    count = last - first + 1
-    yield Kind.HMM_WALK, count * cost.hmm_walk
-    yield Kind.PTE_WRITE, count * node.driver.costs.pte_write
+    if not gpus or vma.gone:
+        return
+    read_only = svm.attributes.has(SvmFlag.GPU_RO)
+    for start, end, rights in vma.parts(first, last):
+        if rights is None or not rights.read:
+            continue
+        what = f"{kfd.name}: mapping of {vma.name!r}"
+        yield from node.paging.fault_in(vma, start, end, what, write=rights.write, trap=False)
+        yield Kind.HMM_WALK, node.paging.hmm_walk_ps(vma, start, end)
+        count = end - start + 1
+        yield Kind.PTE_WRITE, len(gpus) * count * node.driver.costs.pte_write
 
-    def mapped() -> None:
-        region = kfd.region(vma, gpu)
-        node.devices[gpu].gpu.releasing = chain.snapshot()
-        for start, end, state in mapped_runs(vma, first, last, gpu) if not vma.gone else ():
-            region.map(start - vma.first, end - vma.first, state, hip.env.now)
-        svm.mapped = True
-        svm.validated_ps = hip.env.now
+        def mapped(chain: Chain, start: int = start, end: int = end, read: bool = not rights.write) -> None:
+            if vma.gone:
+                return
+            for gpu in gpus:
+                region = kfd.region(vma, gpu)
+                node.devices[gpu].gpu.releasing = chain.snapshot()
+                if read or read_only:
+                    region.track_writes()
+                map_as_it_lies(region, vma, start, end, hip.env.now)
+                if read or read_only:
+                    region.forbid_writes(start - vma.first, end - vma.first)
+            svm.mapped = True
+            svm.validated_ps = hip.env.now
 
-    yield Do(mapped)
+        yield Tell(mapped)

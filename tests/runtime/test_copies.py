@@ -17,6 +17,7 @@ from tests.programs import (
     parallel,
     prefetch,
     run,
+    sleep,
     synchronize,
     touch,
 )
@@ -242,7 +243,8 @@ def test_half_in_vram_and_half_across_the_link_takes_what_the_link_takes():
 
 
 def test_a_prefetch_moves_managed_memory_without_xnack():
-    ran = run([prefetch("x"), launch(writes="x")], buffers={"x": "64MiB hipMallocManaged"}, xnack=False)
+    steps = [prefetch("x"), sleep("10ms"), launch(writes="x")]
+    ran = run(steps, buffers={"x": "64MiB hipMallocManaged"}, xnack=False)
     assert ran.outcome == "completed"
     assert ran.link_bytes("h2d") == 64 * MIB
     assert ran.duration("scale") < 100e-6
@@ -255,7 +257,14 @@ UNMAPPED = (
 
 
 def test_without_xnack_memory_that_came_back_is_zero_copy_again():
-    steps = [prefetch("x"), launch(writes="x"), touch("x"), launch(writes="x", name="again")]
+    steps = [
+        prefetch("x"),
+        sleep("10ms"),
+        launch(writes="x"),
+        touch("x"),
+        sleep("10ms"),
+        launch(writes="x", name="again"),
+    ]
     ran = run(steps, buffers={"x": "16MiB hipMallocManaged"}, xnack=False)
     assert ran.outcome == "completed"
     assert ran.duration("again") > 5 * ran.duration("scale")

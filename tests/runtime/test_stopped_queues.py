@@ -62,3 +62,12 @@ def test_a_prefetch_back_of_memory_that_no_gpu_has_mapped_stops_nothing():
 def test_without_xnack_a_prefetch_leaves_memory_that_two_gpus_may_access_on_the_cpu():
     ran = run([touch("x"), prefetch("x")], buffers=MANAGED, xnack=False, gpus=2)
     assert ran.migrated("host_to_device") == 0
+
+
+def test_a_kernel_after_a_prefetch_waits_for_the_restore_work():
+    """The ioctl does not wait: queues go on 1 ms after the first page moved, when all is mapped again."""
+    ran = run([prefetch("x"), launch(reads="x")], buffers=MANAGED, xnack=False)
+    resident = run([prefetch("x"), sleep("10ms"), launch(reads="x")], buffers=MANAGED, xnack=False)
+    mapping = (64 << 20 >> 12) * 0.165e-6
+    assert ran.duration("scale") - resident.duration("scale") < 1e-3 + mapping
+    assert ran.step("scale").end_ps > ran.step("prefetch").end_ps + mapping * 1e12

@@ -176,7 +176,7 @@ class Walk(PatternStream):
     def _clear_run(self, operand: Operand, size: int, start: int, stop: int, like: int) -> int:
         """Steps start..stop-1 before the first one that touches a page unlike the first page of step `like`."""
         steps, halo = self.steps, self._halo if operand.read else 0
-        valid = operand.region.valid
+        valid = operand.valid
         first = max(0, start * size // steps - halo) >> 12
         last = min(size - 1, max(start * size // steps, stop * size // steps - 1) + halo) >> 12
         state = valid[max(0, like * size // steps - halo) >> 12]

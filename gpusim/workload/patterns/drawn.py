@@ -57,7 +57,7 @@ class Drawn(PatternStream):
         for number, (operand, (accesses, draw)) in enumerate(zip(self.operands, self._draws, strict=True)):
             generator = np.random.Generator(np.random.PCG64([self._seed, index, number]))
             pages = draw(generator, accesses, index)
-            valid = np.frombuffer(operand.region.valid, dtype=np.uint8)
+            valid = np.frombuffer(operand.valid, dtype=np.uint8)
             missing = pages[valid[pages] == INVALID]
             del valid  # the region's bytes must be free to change
             if missing.size:
@@ -71,7 +71,7 @@ class Drawn(PatternStream):
     def mapped_run(self, start: int, stop: int) -> int:
         """All steps or none: any of them may touch any page."""
         for operand in self.operands:
-            valid = operand.region.valid
+            valid = operand.valid
             if len(valid) not in (valid.count(LOCAL), valid.count(HOST)):
                 return 0
         return stop - start

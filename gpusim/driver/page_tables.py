@@ -1,0 +1,42 @@
+"""Writing GPU page tables so that they say where the pages lie."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gpusim.hardware.gpuvm import HOST, LOCAL, Region
+from gpusim.linux.address_space import VRAM, Vma
+
+
+def runs(vma: Vma, first: int, last: int) -> Iterator[tuple[int, int, int]]:
+    """Pages first..last in runs that lie in one place: (first page, last page, place)."""
+    where, base = vma.where, vma.first
+    page = first
+    while page <= last:
+        place = where[page - base]
+        end, step = page, 1
+        while end < last:  # gallop, then halve: runs are long
+            upto = min(last, end + step)
+            length = upto - end
+            if where.count(place, end + 1 - base, upto + 1 - base) == length:
+                end, step = upto, step * 2
+            elif step == 1:
+                break
+            else:
+                step = max(1, step // 4)
+        yield page, end, place
+        page = end + 1
+
+
+def state_of(place: int, gpu: int) -> int:
+    """How page tables of a GPU say that a page lies at `place`."""
+    return LOCAL if place == VRAM + gpu else HOST
+
+
+def map_as_it_lies(region: Region, vma: Vma, first: int, last: int, now_ps: int) -> int:
+    """Map pages first..last on the region's GPU where they are; how many wavefronts that lets go on."""
+    told = 0
+    for start, end, place in runs(vma, first, last):
+        state = state_of(place, region.vm.gpu)
+        told += region.map(start - vma.first, end - vma.first, state, now_ps)
+    return told
