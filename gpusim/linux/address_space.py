@@ -46,8 +46,8 @@ class Vma:
     `huge` has one byte for each aligned block of 2 MiB that is one huge page, where the VMA may have any; `shared` one
     byte a page that is shared copy-on-write after a fork, where there was one. The kernel may make huge pages at first
     touch if `wants_huge`. mprotect and munmap of a part split a VMA in Linux; here the VMA stays whole and knows the
-    rights of its parts. `in_place` says that it is the initial heap or stack, which the driver keeps in host memory. `gone` says that its
-    process has died: work that was on its way finds no pages in it, and gives it none.
+    rights of its parts. `in_place` says that it is the initial heap or stack, which the driver keeps in host memory.
+    `gone` says that its process has died: work that was on its way finds no pages in it, and gives it none.
     """
 
     __slots__ = (
