@@ -7,9 +7,12 @@ from dataclasses import dataclass
 
 from gpusim.engine.fairness import Shape, fair_rates, use_of
 from gpusim.engine.fluid import REBASE_BYTES
-from gpusim.engine.links import Bundle, DirectedLink
+from gpusim.engine.links import Bundle, DirectedLink, Path
 
-_SOLUTIONS = 256  # remembered by a component
+_SOLUTIONS = 4096  # remembered by a network
+
+#: which bundles there are: their paths and caps, in order
+Signature = tuple[tuple[Path, float], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,22 +20,37 @@ class Solution:
     """Rates of a component's bundles, and what its links carry and give of what is open to them."""
 
     rates: Sequence[float]
+    links: Sequence[DirectedLink]
     carried: Sequence[float]
     shares: Sequence[float]
+
+
+#: what was found for bundles and their weights; flows come and go, but mostly in ways seen before
+Solutions = dict[tuple[Signature, tuple[float, ...]], Solution]
 
 
 class Component:
     """Bundles that are connected by the links that they use: their rates are found together."""
 
-    __slots__ = ("_shape", "_solution", "bundles", "links", "next_ps", "settled_ps", "solutions")
+    __slots__ = (
+        "_shape",
+        "_signature",
+        "_solution",
+        "_solutions",
+        "bundles",
+        "links",
+        "next_ps",
+        "settled_ps",
+    )
 
-    def __init__(self, now_ps: int) -> None:
+    def __init__(self, now_ps: int, solutions: Solutions) -> None:
         self.bundles: list[Bundle] = []
         self.links: list[DirectedLink] = []
         self.settled_ps = now_ps
         self.next_ps: int | None = None  # when the next of its flows ends
+        self._solutions = solutions  # of all shapes, by signature and weights
         self._shape: Shape | None = None
-        self.solutions: dict[tuple[float, ...], Solution] = {}  # of this shape, by weights
+        self._signature: Signature | None = None
         self._solution: Solution | None = None  # the one in force
 
     def settle(self, now_ps: int) -> None:
@@ -89,7 +107,7 @@ class Component:
         parts: list[Component] = []
         for bundle in kept:
             if bundle.path.hops[0][0].component is None:
-                part = self if not parts else Component(self.settled_ps)
+                part = self if not parts else Component(self.settled_ps, self._solutions)
                 part._spread(bundle)
                 parts.append(part)
         return parts
@@ -144,18 +162,21 @@ class Component:
     def _share_among_many(self) -> None:
         bundles = self.bundles
         weights = tuple([bundle.weight for bundle in bundles])
-        found = self.solutions.get(weights)
+        if self._signature is None:
+            self._signature = tuple([(bundle.path, bundle.cap) for bundle in bundles])
+        key = (self._signature, weights)
+        found = self._solutions.get(key)
         if found is None:
-            if len(self.solutions) >= _SOLUTIONS:
-                self.solutions.clear()
-            found = self.solutions[weights] = self._solve(weights)
+            if len(self._solutions) >= _SOLUTIONS:
+                self._solutions.clear()
+            found = self._solutions[key] = self._solve(weights)
         elif found is self._solution:
             return  # most often: one flow ended and the next one took its place
         self._solution = found
         for bundle, rate in zip(bundles, found.rates, strict=True):
             bundle.rate = rate
             bundle.set_capped(rate >= bundle.cap, self.settled_ps)
-        for link, rate, share in zip(self.links, found.carried, found.shares, strict=True):
+        for link, rate, share in zip(found.links, found.carried, found.shares, strict=True):
             link.meter.set(self.settled_ps, rate, share)
 
     def _solve(self, weights: Sequence[float]) -> Solution:
@@ -175,13 +196,13 @@ class Component:
                 rate += weights[bundle] * rates[bundle]
             carried.append(rate)
         shares = [min(1.0, use / free) for use, free in zip(uses, open_to, strict=True)]
-        return Solution(rates, carried, shares)
+        return Solution(rates, tuple(self.links), carried, shares)
 
     def _reshaped(self) -> None:
         """Bundles or links came or went."""
         self._shape = None
+        self._signature = None
         self._solution = None
-        self.solutions.clear()
 
     def _make_shape(self) -> Shape:
         number = {link: index for index, link in enumerate(self.links)}

@@ -14,7 +14,7 @@ from math import inf
 from operator import attrgetter
 
 from gpusim.engine.alarm import Alarm
-from gpusim.engine.components import Component
+from gpusim.engine.components import Component, Solutions
 from gpusim.engine.environment import Environment
 from gpusim.engine.fluid import per_ps
 from gpusim.engine.links import Bundle, DirectedLink, Path
@@ -68,6 +68,7 @@ class Network:
         self._links: dict[str, DirectedLink] = {}
         self._paths: dict[tuple[Hop, ...], Path] = {}
         self._components: dict[Component, None] = {}  # in order of birth
+        self._solutions: Solutions = {}
         self._touched: dict[Component, None] = {}  # during a wake-up: those whose rates are to be found
         self._alarm = Alarm(env, self._wake)
         self._waking = False
@@ -175,7 +176,7 @@ class Network:
                     home.absorb(component)
                     del self._components[component]
         else:
-            home = Component(now)
+            home = Component(now, self._solutions)
             self._components[home] = None
         home.join(bundle)
 

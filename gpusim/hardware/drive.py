@@ -5,19 +5,33 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from functools import partial
+from heapq import heapreplace
 from math import ceil, inf
 
 from gpusim.engine.environment import Environment
 from gpusim.engine.express import Express, Lane
 from gpusim.engine.flows import Hop, Network
 from gpusim.engine.occupancy import Occupancy
-from gpusim.engine.server import Server
 from gpusim.hardware.drive_spec import DriveSpec
 from gpusim.hardware.write_cache import WriteCache
 
 Done = Callable[[], None]
 #: requests up to this size take their turn on idle links instead of becoming flows
 EXPRESS_BYTES = 32 << 10
+
+
+class Route:
+    """A way between a drive and where its data go: see `Drive.route`."""
+
+    __slots__ = ("delay_ps", "lanes", "path", "write")
+
+    def __init__(
+        self, write: bool, delay_ps: int, path: tuple[Hop, ...], lanes: tuple[tuple[Lane, float], ...]
+    ) -> None:
+        self.write = write
+        self.delay_ps = delay_ps
+        self.path = path
+        self.lanes = lanes
 
 
 class Turns:
@@ -58,8 +72,12 @@ class Drive:
         self._env = env
         self._network = network
         self._express = express
-        self.read_units = Server(env, f"{name}.read_units", lanes=spec.read.units)
-        self.write_units = Server(env, f"{name}.write_units", lanes=spec.write.units)
+        self._free = {
+            False: [0] * spec.read.units,
+            True: [0] * spec.write.units,
+        }  # when each unit is, as heaps
+        self._latency = {False: spec.read.latency, True: spec.write.latency}
+        self._stream = {False: spec.read.stream, True: spec.write.stream}
         self.cache = WriteCache(spec.write.cache, spec.write.sustained)
         self.queue = Occupancy()
         self.flushes = 0
@@ -76,28 +94,21 @@ class Drive:
             False: Turns(spec.read.bandwidth, spec.read.stream),
             True: Turns(spec.write.bandwidth, spec.write.stream),
         }
-        self._paths: dict[
-            tuple[bool, tuple[Hop, ...]], tuple[tuple[Hop, ...], tuple[tuple[Lane, float], ...]]
-        ] = {}
 
     @property
     def links(self) -> tuple[str, str]:
         """The names of its two directions in the network."""
         return self._own[False][0], self._own[True][0]
 
-    def submit(
-        self,
-        size_bytes: int,
-        route: tuple[Hop, ...],
-        done: Done,
-        *,
-        write: bool,
-        delay_ps: int = 0,
-        stream: float | None = None,
-    ) -> None:
-        """Begin a request now; `done` is called when its data have moved over `route`, beyond the drive's own link.
+    def route(self, hops: tuple[Hop, ...], *, write: bool, delay_ps: int = 0) -> Route:
+        """A way for data beyond the drive's own link; `delay_ps` is added to the latency of its requests."""
+        path = (self._own[write], *hops)
+        return Route(write, delay_ps, path, self._express.path(path))
 
-        `delay_ps` is added to its latency. `stream` replaces the rate of one request (bytes a second; inf: none).
+    def submit(self, size_bytes: int, route: Route, done: Done, stream: float | None = None) -> None:
+        """Begin a request now; `done` is called when its data have moved.
+
+        `stream` replaces the rate of one request (bytes a second; inf: none) for what stands for many commands.
         """
         env = self._env
         now = env._now
@@ -108,34 +119,27 @@ class Drive:
             queue.leave(env._now, now)
             done()
 
+        write = route.write
+        units = self._free[write]
+        free = units[0]
+        ready = (free if free > now else now) + self._latency[write] + route.delay_ps
+        heapreplace(units, ready)
         if write:
-            of_write = self.spec.write
-            _, ready = self.write_units.reserve(of_write.latency + delay_ps)
             ready = self.cache.take(size_bytes, ready)
-            cap = of_write.stream if stream is None else stream
-        else:
-            of_read = self.spec.read
-            _, ready = self.read_units.reserve(of_read.latency + delay_ps)
-            cap = of_read.stream if stream is None else stream
-        key = (write, route)
-        found = self._paths.get(key)
-        if found is None:
-            hops = (self._own[write], *route)
-            found = self._paths[key] = (hops, self._express.path(hops))
-        hops, lanes = found
         if size_bytes <= EXPRESS_BYTES:
-            if self._express.idle(lanes):
-                env.call_at(self._express.reserve(lanes, size_bytes, ready), ended)
+            if self._express.idle(route.lanes):
+                env.call_at(self._express.reserve(route.lanes, size_bytes, ready), ended)
             else:
-                env.call_at(ready, partial(self._move, hops, size_bytes, cap, ended))
+                env.call_at(ready, partial(self._move, route.path, size_bytes, self._stream[write], ended))
         elif stream is not None:
-            env.call_at(ready, partial(self._move, hops, size_bytes, cap if cap < inf else None, ended))
+            cap = stream if stream < inf else None
+            env.call_at(ready, partial(self._move, route.path, size_bytes, cap, ended))
         else:
-            env.call_at(ready, partial(self._queue_up, self._turns[write], hops, size_bytes, cap, ended))
+            env.call_at(ready, partial(self._queue_up, route, size_bytes, ended))
 
-    def _queue_up(
-        self, turns: Turns, hops: tuple[Hop, ...], size_bytes: int, cap: float, ended: Callable[[], None]
-    ) -> None:
+    def _queue_up(self, route: Route, size_bytes: int, ended: Done) -> None:
+        turns = self._turns[route.write]
+
         def moved(_: object) -> None:
             if turns.waiting:
                 turns.waiting.popleft()()
@@ -143,7 +147,7 @@ class Drive:
                 turns.free += 1
             ended()
 
-        start = partial(self._move, hops, size_bytes, cap, moved)
+        start = partial(self._move, route.path, size_bytes, self._stream[route.write], moved)
         if turns.free:
             turns.free -= 1
             start()

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from gpusim.engine.flows import Hop
-from gpusim.hardware.drive import Drive
+from gpusim.hardware.drive import Drive, Route
 from gpusim.hardware.fabric import Fabric
 from gpusim.linux.stack_spec import StackKind
 
@@ -58,14 +58,13 @@ class BlockDevice(Protocol):
 class Disk:
     """A drive as a block device."""
 
-    __slots__ = ("_delays", "_fabric", "_routes", "drive", "name")
+    __slots__ = ("_fabric", "_routes", "drive", "name")
 
     def __init__(self, drive: Drive, fabric: Fabric) -> None:
         self.drive = drive
         self.name = drive.name
         self._fabric = fabric
-        self._routes: dict[tuple[int, bool, tuple[Hop, ...]], tuple[Hop, ...]] = {}
-        self._delays: dict[int, int] = {}
+        self._routes: dict[tuple[int, bool, tuple[Hop, ...]], Route] = {}
 
     @property
     def drives(self) -> tuple[Drive, ...]:
@@ -93,16 +92,12 @@ class Disk:
         key = (target, write, extra)
         route = self._routes.get(key)
         if route is None:
-            route = self._routes[key] = (*self._fabric.route(self.name, target, write=write), *extra)
-            self._delays[target] = self._fabric.delay_ps(self.name, target)
-        self.drive.submit(
-            size_bytes,
-            route,
-            done,
-            write=write,
-            delay_ps=self._delays[target],
-            stream=stream,
-        )
+            fabric, name = self._fabric, self.name
+            hops = (*fabric.route(name, target, write=write), *extra)
+            route = self._routes[key] = self.drive.route(
+                hops, write=write, delay_ps=fabric.delay_ps(name, target)
+            )
+        self.drive.submit(size_bytes, route, done, stream)
 
     def flush(self, done: Done) -> None:
         self.drive.flush(done)
