@@ -120,7 +120,7 @@ def _placed(problem: Problem, overrides: Iterable[str]) -> Problem:
         path = _plain(ALIASES.get(written, written))
         if path == whole or path.startswith(f"{whole}.") or whole.startswith(f"{path}."):
             return replace(problem, path=f"overrides.{written}")
-        if path.partition(".")[0] == root == "link":  # its numbers are bounded by each other
+        if path.partition(".")[0] == root and root in ("link", "drive"):  # bounded by each other
             near = written
     message = f"{whole}: {problem.message}"
     return replace(problem, path=f"overrides.{near}" if near else "system.node", message=message)
