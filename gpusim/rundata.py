@@ -58,11 +58,17 @@ class ProcessData:
 
 @dataclass(frozen=True, slots=True)
 class FaultCounts:
-    """Counters of retry faults of one (gpu, process), keys of FAULT_COUNTERS."""
+    """Counters of retry faults of one (gpu, process), keys of FAULT_COUNTERS.
+
+    `vectors` are the interrupt vectors that reached the driver, re-sends and those thrown away counted; the interrupt
+    handler spent `interrupt_ps` of CPU time on them.
+    """
 
     gpu: str
     process: str
     counts: Mapping[str, int]
+    vectors: int = 0
+    interrupt_ps: int = 0
 
 
 @dataclass(frozen=True, slots=True)

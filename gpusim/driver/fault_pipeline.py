@@ -242,9 +242,13 @@ class FaultPipeline:
             found["overflowed"] = max(0, sends - pending - self._admitted[process.number])
         return {name: found.get(name, 0) for name in ("filtered", "stale", "overflowed", "skipped_recent")}
 
-    def vectors_of(self, process: KfdProcess) -> int:
-        """Vectors of a process that reached the driver."""
-        return self._admitted[process.number]
+    def interrupts_of(self, process: KfdProcess) -> tuple[int, int]:
+        """Vectors of a process that reached the driver, and the CPU time of interrupts spent on them."""
+        vectors = self._admitted[process.number]
+        if self._ring1 is not None:  # read by a work item; each pass begins with an interrupt
+            return vectors, vectors * self._interrupt_ps // self._spec.per_pass + vectors * self._spec.vector
+        whole = self._admitted.total()
+        return vectors, self.handler.use.busy_ps * vectors // whole if whole else 0
 
     def uses(self) -> list[Timeline]:
         """Busy time of its workers, and of the interrupt handler."""

@@ -63,6 +63,7 @@ class FaultWorker:
         self._throwing_ps = 0
         self._was_busy = False
         self.use = Timeline(name)
+        self.thrown: dict[int, int] = {}  # vectors of mapped pages that it looked at, by process number
 
     def connect(self, gpu: Gpu, restore: Restore, queue: FaultQueue) -> None:
         """Wire it to its GPU."""
@@ -238,6 +239,7 @@ class FaultWorker:
             at = region.first_page + page
             self.events.fault_end(now, process.number, at, gpu.index, migrated=plan.migrated)
         extra = self._answered(granule, plan)
+        self.thrown[process.number] = self.thrown.get(process.number, 0) + extra
         gpu.retry.counters_of(region.vm).serviced += 1
         self.use.add(times[1], now, 1)
         if before is not None:
@@ -283,6 +285,14 @@ class FaultWorker:
     def fates(self, process: KfdProcess, sends: int, pending: int) -> dict[str, int]:
         """What became of the sends of a process, beside those that were served or are pending."""
         return {"skipped_recent": self.skipped_by(process), "stale": self._stale[process.number]}
+
+    def interrupts_of(self, process: KfdProcess) -> tuple[int, int]:
+        """Vectors of a process that reached the driver, and the CPU time of interrupts spent on them."""
+        served = sum(
+            self._gpu.retry.counters_of(vm).serviced for vm, owner in self.processes.items() if owner is process
+        )
+        vectors = served + self.skipped_by(process) + self.thrown.get(process.number, 0)
+        return vectors, vectors * self._gpu.interrupt_ps
 
     def unmapped(self, process: KfdProcess) -> None:
         """Addresses of a process go away: faults that wait are not to be trusted, and have to be sent again."""

@@ -74,8 +74,7 @@ class FilteredRing:
 
     def offer(self, vector: Vector) -> None:
         """A wavefront sends an access for the first time, now."""
-        self._firsts.append(vector)
-        self._senders.add(vector)
+        self._firsts.append(vector)  # it joins those who send again once its first send has been looked at
 
     def next_ps(self, now: int) -> int | None:
         self._admit(now)
@@ -108,6 +107,8 @@ class FilteredRing:
                 sent = vector.sent_ps
                 if not vector.waits:
                     continue
+                self._seen_ps = max(self._seen_ps, sent)
+                senders.add(vector)
             elif due is not None and due[0] <= until:
                 sent, vector = due[0], due[1]
                 self._seen_ps = sent
@@ -118,7 +119,7 @@ class FilteredRing:
             self.ring.push(entry)
         if self.ring.room <= 0:
             while firsts and firsts[0].sent_ps <= until:
-                firsts.popleft()
+                senders.add(firsts.popleft())
         self._seen_ps = max(self._seen_ps, until)
 
     def drops(self, vector: Vector) -> bool:

@@ -115,6 +115,9 @@ class StepwiseWorker(FaultWorker):
             self._serve(granule)
 
     def _look_and_drop(self, vector: Vector, *, again: bool) -> None:
+        if not again:
+            number = vector.process.number
+            self.thrown[number] = self.thrown.get(number, 0) + 1
         end = self._env.now + self._cost
         self.use.add(self._env.now, end, 0)
         self._free_ps = end

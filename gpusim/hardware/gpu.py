@@ -46,6 +46,7 @@ class Gpu:
         self.link_latency_ps = link_latency_ps
         #: from a miss to the start of the fault worker behind an empty ring
         self.delivery_ps = spec.retry.delivery + interrupt_ps
+        self.interrupt_ps = interrupt_ps
         self.hbm = Memory(env, f"{self.name}.hbm", capacity_bytes_per_s=spec.hbm.bandwidth)
         self.caches = Caches(spec)
         self.translation = Translation(

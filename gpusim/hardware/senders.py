@@ -30,7 +30,7 @@ class Senders:
         return len(self._ring)
 
     def add(self, vector: Vector) -> None:
-        """`vector` sends at `tick_ps` and each period after it."""
+        """`vector` sends at `tick_ps` and each period after it; only times from its first send on are asked for."""
         self._number += 1
         self._ring.add((vector.tick_ps % self._period, self._number, vector))
 
@@ -47,8 +47,6 @@ class Senders:
             vector: Vector = entry[2]
             if vector.region.vm.dead or not (vector.waits or self._until_told):
                 del ring[at]
-            elif base + entry[0] < vector.tick_ps:  # its timer has not run out for the first time yet
-                at += 1
             else:
                 return base + entry[0], vector, entry
         return None

@@ -130,7 +130,8 @@ def _faults(machine: Machine, now: int) -> list[FaultCounts]:
                 "failed": counters.failed,
                 "pending": pending,
             }
-            found.append(FaultCounts(gpu.name, process.name, counts))
+            vectors, spent = worker.interrupts_of(process.hip.kfd)
+            found.append(FaultCounts(gpu.name, process.name, counts, vectors, spent))
     return found
 
 

@@ -14,6 +14,7 @@ from gpusim.result import text
 from gpusim.result.colours import colour
 from gpusim.result.groups import StepGroup, grouped
 from gpusim.result.shares import REST, label, largest, percentages
+from gpusim.rundata import FAULT_COUNTERS
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -150,12 +151,14 @@ def faults(summary: Summary) -> RenderableType:
 def fates(summary: Summary) -> Text:
     """What became of the raised faults that were not serviced."""
     whole = summary["faults"]
-    skip = ("raised", "serviced", "latency_ns", "per_gpu", "per_process")
     rest = [
-        f"{text.count(count)} {name.replace('_', ' ')}"
-        for name, count in whole.items()
-        if name not in skip and count
+        f"{text.count(whole[name])} {name.replace('_', ' ')}"
+        for name in FAULT_COUNTERS
+        if name != "serviced" and whole.get(name)
     ]
+    if whole.get("duplicate_fraction"):
+        share = text.percent(whole["duplicate_fraction"])
+        rest.append(f"{share} of {text.count(whole['vectors'])} vectors at the driver led to no service")
     return Text("not serviced: " + ", ".join(rest), style=_DIM) if rest else Text("")
 
 

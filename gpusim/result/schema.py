@@ -175,6 +175,11 @@ def summary_schema() -> dict[str, Any]:
     fractions = _nullable(_map(number, "fraction by kind; sums to 1; null when recording was off"))
     counters: dict[str, Any] = {"raised": _is("integer", "the sum of the other counters")}
     counters |= dict.fromkeys(FAULT_COUNTERS, integer)
+    counters["vectors"] = _is("integer", "interrupt vectors that reached the driver")
+    counters["duplicate_fraction"] = _is(
+        ["number", "null"], "share of them that led to no service; null without any"
+    )
+    counters["interrupt_cpu_ns"] = _is("number", "CPU time of the interrupt handler")
     counters["latency_ns"] = _nullable(latency)
     faults = _object(counters, optional=FAULT_COUNTERS)
     migration = _object(

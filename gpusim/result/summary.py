@@ -160,6 +160,17 @@ def _counters(parts: Iterable[FaultCounts]) -> dict[str, int]:
     return {"raised": sum(ordered.values())} | ordered
 
 
+def _vectors(parts: Sequence[FaultCounts], counters: Mapping[str, int]) -> dict[str, Any]:
+    """What reached the driver, the share of it that only repeated another fault, and the CPU time of interrupts."""
+    vectors = sum(part.vectors for part in parts)
+    useful = min(vectors, counters.get("serviced", 0) + counters.get("failed", 0))
+    return {
+        "vectors": vectors,
+        "duplicate_fraction": (vectors - useful) / vectors if vectors else None,
+        "interrupt_cpu_ns": sum(part.interrupt_ps for part in parts) / 1000,
+    }
+
+
 def _faults(data: RunData) -> dict[str, Any]:
     import numpy as np
 
@@ -167,7 +178,10 @@ def _faults(data: RunData) -> dict[str, Any]:
     latencies = None if table is None else np.asarray(table["latency_ps"], dtype=np.int64)
 
     def block(parts: Iterable[FaultCounts], rows: NDArray[Any] | slice) -> dict[str, Any]:
-        return _counters(parts) | {
+        parts = list(parts)
+        counters = _counters(parts)
+        return counters | {
+            **_vectors(parts, counters),
             "latency_ns": None if latencies is None else latency_block(latencies[rows])
         }
 
