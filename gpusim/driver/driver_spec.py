@@ -84,6 +84,9 @@ class DriverSpec(Spec):
     """One version of the driver."""
 
     switches: Switches = Switches()
+    noretry: int = Field(
+        ge=-1, le=1, description="amdgpu.noretry: 0 retry faults on, 1 off, -1 by GPU family; read at boot"
+    )
     svm: SvmSpec
     interrupts: InterruptSpec
     costs: DriverCosts

@@ -289,7 +289,9 @@ class FaultWorker:
     def interrupts_of(self, process: KfdProcess) -> tuple[int, int]:
         """Vectors of a process that reached the driver, and the CPU time of interrupts spent on them."""
         served = sum(
-            self._gpu.retry.counters_of(vm).serviced for vm, owner in self.processes.items() if owner is process
+            self._gpu.retry.counters_of(vm).serviced
+            for vm, owner in self.processes.items()
+            if owner is process
         )
         vectors = served + self.skipped_by(process) + self.thrown.get(process.number, 0)
         return vectors, vectors * self._gpu.interrupt_ps

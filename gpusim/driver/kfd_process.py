@@ -49,6 +49,12 @@ class KfdProcess:
         self.resent: dict[tuple[int, int], int] = {}  # (GPU, page) -> when a stale fault was dropped
         self._regions: dict[tuple[int, int], Region] = {}
 
+    def set_xnack(self, enabled: bool) -> None:
+        """Switch the mode: SH_MEM_CONFIG.RETRY_DISABLE of its VMIDs."""
+        self.xnack = enabled
+        for vm in self.vms.values():
+            vm.retry = enabled
+
     def about_to_unmap(self) -> None:
         """munmap: faults that are on their way are not to be trusted any more."""
         for told in self.unmap_listeners:

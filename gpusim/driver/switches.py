@@ -104,7 +104,7 @@ SUPPORTED: dict[str, frozenset[str]] = {
     "peer_migration": frozenset({"through_ram"}),
     "throttle": frozenset({"none", "merge"}),
     "hmm": frozenset({"may_sleep"}),
-    "xnack_switch": frozenset({"when_no_queues"}),
+    "xnack_switch": frozenset({"when_no_queues", "never"}),
 }
 
 #: presets: `profiles/drivers/*.yaml`

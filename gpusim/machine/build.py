@@ -12,7 +12,8 @@ from gpusim.engine.record import Mode, Recorder, Snapshot
 from gpusim.hardware.gpuvm import Vm
 from gpusim.kinds import Kind
 from gpusim.machine.hardware import Hardware
-from gpusim.machine.visible import visible_devices, xnack_enabled
+from gpusim.machine.visible import visible_devices
+from gpusim.machine.xnack import xnack_at_start
 from gpusim.rundata import StepData
 from gpusim.runtime.allocation import Allocator
 from gpusim.runtime.hip import Declared, Hip
@@ -55,7 +56,12 @@ class Machine:
         label = process.label
         self.hardware.fault_log.processes.append(label)
         visible = visible_devices(node.devices, process.env)
-        xnack = xnack_enabled(process.env, [device.gpu.spec.xnack for device in visible])
+        start = xnack_at_start(
+            process.env,
+            [(device.gpu.name, device.gpu.spec) for device in visible],
+            node.driver.noretry,
+        )
+        xnack = start.enabled
         vms = {
             device.gpu.index: Vm(
                 f"{label}@{device.gpu.name}",
@@ -76,6 +82,7 @@ class Machine:
             kill=lambda outcome, error: program.kill(outcome, error),  # noqa: PLW0108 - not made yet
         )
         self._connect_notifier(kfd)
+        kfd.xnack_refused = start.refused
         for worker, device in zip(self.hardware.workers, node.devices, strict=True):
             worker.attach(vms[device.gpu.index], kfd)
             kfd.unmap_listeners.append(worker.unmapped)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from gpusim.hardware.gpu_spec import XnackSupport
 from gpusim.runtime.hip import Device
 
 
@@ -22,16 +21,3 @@ def visible_devices(devices: Sequence[Device], env: Mapping[str, str]) -> tuple[
             picked.append(chosen[int(entry)])
         chosen = picked
     return tuple(chosen)
-
-
-def xnack_enabled(env: Mapping[str, str], support: Sequence[XnackSupport]) -> bool:
-    """HSA_XNACK as ROCr reads it (`kfd_svm.md` 1.8): 0 or 1; unset or anything else leaves the driver's default.
-
-    The default on discrete Instinct and Vega GPUs is off (amdgpu.noretry=-1), and one GPU that cannot switch per
-    process disables it for the process.
-    """
-    return (
-        env.get("HSA_XNACK", "").strip() == "1"
-        and bool(support)
-        and all(kind is XnackSupport.PER_PROCESS for kind in support)
-    )

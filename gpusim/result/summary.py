@@ -182,7 +182,7 @@ def _faults(data: RunData) -> dict[str, Any]:
         counters = _counters(parts)
         return counters | {
             **_vectors(parts, counters),
-            "latency_ns": None if latencies is None else latency_block(latencies[rows])
+            "latency_ns": None if latencies is None else latency_block(latencies[rows]),
         }
 
     def split(key: str) -> dict[str, Any]:

@@ -193,6 +193,11 @@ class Hip:
             found = self._streams[key] = Stream(self.env, key)
         return found
 
+    @property
+    def has_queues(self) -> bool:
+        """A queue comes with the first use of a stream, and stays."""
+        return bool(self._streams)
+
     def submit(self, thread: Thread, operation: Operation, stream: str | None) -> Operation:
         """Put an operation into a stream."""
         self.stream(stream).submit(operation, thread.chain.snapshot())

@@ -9,7 +9,7 @@ from gpusim.engine.environment import Environment
 from gpusim.engine.record import Recorder
 from gpusim.errors import SimulatedFailure
 from gpusim.rundata import ProcessData, StepData
-from gpusim.runtime import copies, memory
+from gpusim.runtime import copies, memory, xnack
 from gpusim.runtime import prefetch as prefetching
 from gpusim.runtime.allocation import Allocation
 from gpusim.runtime.hip import Hip
@@ -185,6 +185,9 @@ class Calls:
 
     def alloc(self, thread: HostThread, name: str) -> Steps:
         yield from memory.alloc(self._hip, thread, name)
+
+    def set_xnack(self, thread: HostThread, *, enabled: bool) -> Steps:
+        yield from xnack.set_xnack(self._hip, thread, enabled=enabled)
 
     def free(self, thread: HostThread, name: str) -> Steps:
         yield from memory.free(self._hip, thread, name)

@@ -4,11 +4,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from gpusim.hardware.gpu_spec import XnackSupport
-from gpusim.machine.visible import visible_devices, xnack_enabled
+from gpusim.machine.visible import visible_devices
 from tests.programs import launch, process, run_inside, scenario
-
-PER_PROCESS, BOOT, NEVER = XnackSupport.PER_PROCESS, XnackSupport.BOOT, XnackSupport.NEVER
 
 
 def seen(env, count=4):
@@ -33,24 +30,6 @@ def seen(env, count=4):
 )
 def test_which_gpus_a_process_sees(env, expected):
     assert seen(env) == expected
-
-
-@pytest.mark.parametrize(
-    ("value", "support", "expected"),
-    [
-        ("1", [PER_PROCESS], True),
-        ("0", [PER_PROCESS], False),
-        (None, [PER_PROCESS], False),
-        ("yes", [PER_PROCESS], False),
-        ("1", [BOOT], False),
-        ("1", [PER_PROCESS, NEVER], False),  # one GPU that cannot decides for all
-        ("1", [PER_PROCESS, PER_PROCESS], True),
-        ("1", [], False),
-    ],
-)
-def test_when_xnack_is_on(value, support, expected):
-    env = {} if value is None else {"HSA_XNACK": value}
-    assert xnack_enabled(env, support) is expected
 
 
 def test_gpu0_is_the_first_that_the_process_sees():

@@ -29,7 +29,6 @@ LATER = {
     "memcpy_batch": "{copies: [{dst: w, src: x, size: 1MiB}]}",
     "mprotect": "{buffer: x, protection: read}",
     "munmap": "{buffer: x}",
-    "set_xnack": "{enabled: false}",
     "svm_attributes": "{buffer: x, preferred_location: gpu0, granularity: 4MiB, set_flags: [coherent]}",
     "swap_out": "{buffer: x}",
 }

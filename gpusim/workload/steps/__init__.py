@@ -12,6 +12,7 @@ from gpusim.workload.steps.launch import Launch
 from gpusim.workload.steps.memcpy import Memcpy
 from gpusim.workload.steps.memset import Memset
 from gpusim.workload.steps.prefetch import Prefetch
+from gpusim.workload.steps.set_xnack import SetXnack
 from gpusim.workload.steps.step import Step
 
 _SUPPORTED: tuple[type[StepSpec], ...] = (
@@ -27,6 +28,7 @@ _SUPPORTED: tuple[type[StepSpec], ...] = (
     Prefetch,
     Record,
     Repeat,
+    SetXnack,
     Sleep,
     Synchronize,
     Wait,

@@ -247,14 +247,6 @@ class Compact(StepSpec):
     verb: ClassVar[str] = "compact"
 
 
-class SetXnack(StepSpec):
-    """The driver's call that switches XNACK of this process."""
-
-    verb: ClassVar[str] = "set_xnack"
-
-    enabled: bool = Field(description="on or off")
-
-
 class Kill(StepSpec):
     """SIGKILL."""
 
@@ -278,7 +270,6 @@ _LATER: tuple[type[StepSpec], ...] = (
     MemcpyBatch,
     Mprotect,
     Munmap,
-    SetXnack,
     SvmAttributes,
     SwapOut,
 )
