@@ -48,6 +48,13 @@ class Kind(IntEnum):
     SWAP_IO = 34
     PAGE_COPY = 35
     PIN = 36
+    IO_SUBMIT = 37
+    IO_LOCK = 38
+    IO_PIN = 39
+    BOUNCE_MAP = 40
+    CACHE_DRAIN = 41
+    HOST_FUNCTION = 42
+    IO_QUEUE = 43
 
 
 LABELS: dict[Kind, str] = {
@@ -88,6 +95,13 @@ LABELS: dict[Kind, str] = {
     Kind.SWAP_IO: "swap I/O",
     Kind.PAGE_COPY: "page copy",
     Kind.PIN: "pinning",
+    Kind.IO_SUBMIT: "I/O submission",
+    Kind.IO_LOCK: "pin lock wait",
+    Kind.IO_PIN: "pin and unpin",
+    Kind.BOUNCE_MAP: "bounce buffer pages",
+    Kind.CACHE_DRAIN: "cache drain",
+    Kind.HOST_FUNCTION: "host function",
+    Kind.IO_QUEUE: "I/O pool queue",
 }
 
 DEFINITIONS: dict[Kind, str] = {
@@ -128,4 +142,11 @@ DEFINITIONS: dict[Kind, str] = {
     Kind.SWAP_IO: "Pages are written to or read from the swap device.",
     Kind.PAGE_COPY: "The CPU copies host pages: copy-on-write, collapse into huge pages, compaction.",
     Kind.PIN: "get_user_pages pins host pages for DMA.",
+    Kind.IO_SUBMIT: "The CPU's fixed part of a file request: hipFile, HIP, ROCr, the ioctl, the peer-to-peer check.",
+    Kind.IO_LOCK: "A request waits for the lock under which the driver pins and unpins GPU buffers.",
+    Kind.IO_PIN: "The driver pins the GPU buffer of a request, lists its pages, and unpins it.",
+    Kind.BOUNCE_MAP: "The pages of a call's bounce buffer: mmap, a page fault each, and munmap.",
+    Kind.CACHE_DRAIN: "A copy waits for lines that a CPU core has just written and still holds in its private cache.",
+    Kind.HOST_FUNCTION: "HIP runs a host function of a stream: all of a process wait for one thread.",
+    Kind.IO_QUEUE: "A request waits for a free thread of hipFile's pool.",
 }

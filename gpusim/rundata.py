@@ -111,6 +111,30 @@ class Parameter:
     range: tuple[Any, Any] | None
 
 
+@dataclass(frozen=True, slots=True)
+class IoTotal:
+    """File requests of one path (`fastpath`, `fallback`, `posix`) in one direction; the `io` table has them one by one.
+
+    `kinds` says what they spent their time on, all requests together; None when recording is off. `limits` says how
+    much of what could limit them was in use meanwhile, as fractions: drive, link, memory, lock, submitter.
+    """
+
+    path: str
+    direction: str
+    requests: int
+    bytes: int
+    first_start_ps: int
+    last_end_ps: int
+    latency_ps: int  # the sum
+    longest_ps: int
+    first_latency_ps: int  # of the first request
+    reasons: Mapping[str, int]  # why they went this way -> requests
+    errors: Mapping[str, int]  # code -> requests
+    kinds: Mapping[Kind, int] | None
+    cpu_ps: int | None
+    limits: Mapping[str, float]
+
+
 @dataclass(slots=True)
 class RunData:
     """Everything a run produced."""
@@ -134,3 +158,6 @@ class RunData:
     tables: dict[str, dict[str, Any]]
     engine: dict[str, Any]  # events, wave_steps, wall_s, peak_rss_bytes
     parameters: list[Parameter] = field(default_factory=list)
+    io: list[IoTotal] = field(default_factory=list)
+    #: process -> what ais-stats shows of it
+    io_statistics: dict[str, dict[str, Any]] = field(default_factory=dict)

@@ -34,7 +34,6 @@ from gpusim.runtime.hipfile.backends import Outcome, serve
 from gpusim.runtime.hipfile.config import Configuration
 from gpusim.runtime.hipfile.registration import (
     BufferRecord,
-    FileRecord,
     MemoryType,
     look_up,
     register_file,
@@ -59,7 +58,7 @@ class Paper:
             raise CallError(self.fastpath_error)
         return _moves(size)
 
-    def map_bounce(self, size: int) -> Any:
+    def map_bounce(self, request: Request, size: int) -> Any:
         if self.fallback_error == "ENOMEM":
             raise CallError("ENOMEM")
         return _moves(size)
@@ -85,10 +84,10 @@ class Paper:
     def fdatasync(self, request: Request) -> Any:
         return _moves(0)
 
-    def to_device(self, request: Request, done: int, size: int) -> Any:
+    def to_device(self, request: Request, size: int) -> Any:
         return _moves(size)
 
-    def from_device(self, request: Request, done: int, size: int, fresh: int) -> Any:
+    def from_device(self, request: Request, size: int, fresh: int) -> Any:
         return _moves(size)
 
 
@@ -108,10 +107,11 @@ def decide_hipfile(inputs: dict[str, str]) -> dict[str, str]:
             env[key] = value
     config = Configuration.read(env, _version(inputs["hipfile_version"]), missing)
     length = inputs["buffer_length"]
+    facts = _facts(inputs)
     request = Request(
         write=inputs["operation"] == "write",
-        file=None,
-        record=_record(inputs),
+        file=facts,
+        record=register_file(facts),
         buffer=BufferRecord(
             address=0x7F00_0000_0000,
             length=_AMPLE if length == "ample" else int(length),
@@ -126,7 +126,7 @@ def decide_hipfile(inputs: dict[str, str]) -> dict[str, str]:
     try:
         look_up(request.buffer)
         paper = Paper(inputs["fastpath_runtime_error"], inputs["fallback_error"])
-        for _ in serve(request, config, paper, outcome, failed_fastpath=lambda _: None):
+        for _ in serve(request, config, paper, outcome):
             pass
         result = "ok"
     except CallError as error:
@@ -139,18 +139,17 @@ def decide_hipfile(inputs: dict[str, str]) -> dict[str, str]:
     }
 
 
-def _record(inputs: dict[str, str]) -> FileRecord:
+def _facts(inputs: dict[str, str]) -> Any:
     journal = inputs["journal_mode"]
     kind = inputs["file_type"]
-    return register_file(
-        SimpleNamespace(
-            type=_FILE_TYPES.get(kind, kind),
-            filesystem=inputs["filesystem"],
-            mount_options=None if journal in ("default", "n/a") else f"rw,data={journal}",
-            supports_o_direct=inputs["o_direct"] == "true",
-            dio_offset_align=int(inputs["dio_offset_align"]),
-            dio_mem_align=int(inputs["dio_mem_align"]),
-        )
+    return SimpleNamespace(
+        name="file",
+        type=_FILE_TYPES.get(kind, kind),
+        filesystem=inputs["filesystem"],
+        mount_options=None if journal in ("default", "n/a") else f"rw,data={journal}",
+        supports_o_direct=inputs["o_direct"] == "true",
+        dio_offset_align=int(inputs["dio_offset_align"]),
+        dio_mem_align=int(inputs["dio_mem_align"]),
     )
 
 

@@ -122,7 +122,7 @@ def no_events():
             name: []
             for name in ("process", "from", "to", "trigger", "start_ps", "end_ps", "page", "pages", "bytes")
         },
-        "io": {name: [] for name in ("process", "path", "direction", "start_ps", "end_ps", "bytes")},
+        "io": {name: [] for name in ("process", "path", "direction", "start_ps", "end_ps", "bytes", "count")},
     }
 
 

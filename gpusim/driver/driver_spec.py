@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field, field_validator
 
+from gpusim.driver.ais import AisSpec
 from gpusim.driver.interrupt_spec import InterruptSpec
 from gpusim.driver.switches import (
     Ack,
@@ -90,3 +91,4 @@ class DriverSpec(Spec):
     svm: SvmSpec
     interrupts: InterruptSpec
     costs: DriverCosts
+    ais: AisSpec | None = Field(default=None, description="file I/O into VRAM; none: the driver is older")

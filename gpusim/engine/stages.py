@@ -26,7 +26,7 @@ class Until:
     behind: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # not frozen: that would triple the price of making one
 class Transfer:
     """`start(done)` begins something that calls `done` when it has ended.
 

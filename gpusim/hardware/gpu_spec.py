@@ -188,3 +188,6 @@ class LinkSpec(Spec):
     d2h: Rate = Field(gt=0, description="payload rate of a copy engine, device to host")
     coupling: float = Field(ge=0, lt=1, description="rate one direction loses per unit of rate in the other")
     latency: Duration = Field(description="added to a load that crosses the link")
+    peer_visible: bool = Field(
+        default=True, description="peers see all of the VRAM: large BAR, and no virtual function"
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pydantic import Field
 
 from gpusim.linux.io_costs import IoCosts
+from gpusim.linux.library_costs import LibraryCosts
 from gpusim.spec import Duration, Rate, Size, Spec
 
 
@@ -67,3 +68,4 @@ class HostSpec(Spec):
         default=None, description="without it nothing can be registered"
     )
     swap: SwapSpec | None = Field(default=None, description="without it the node has no swap")
+    hipfile: LibraryCosts | None = Field(default=None, description="calls of hipFile; none: not known")

@@ -12,6 +12,7 @@ from gpusim.engine.record import Mode, Recorder, Snapshot
 from gpusim.hardware.gpuvm import Vm
 from gpusim.kinds import Kind
 from gpusim.machine.hardware import Hardware
+from gpusim.machine.hipfiles import HipFiles
 from gpusim.machine.visible import visible_devices
 from gpusim.machine.xnack import xnack_at_start
 from gpusim.rundata import StepData
@@ -38,6 +39,7 @@ class Machine:
         self.hardware = Hardware(
             self.system, env=self.env, recorder=self.recorder, seed=scenario.seed, grouped=grouped
         )
+        self.hipfiles = HipFiles(scenario, self.hardware, env=self.env, recorder=self.recorder)
         self.steps: list[StepData] = []
         kernels = Kernels(scenario.kernels, grouped=grouped, seed=scenario.seed)
         ranks: dict[str, Ranks] = {}
@@ -95,6 +97,13 @@ class Machine:
             )
             for name, buffer in process.buffers.items()
         }
+        hip = Hip(
+            node=node,
+            kfd=kfd,
+            visible=visible,
+            declared=declared,
+            files=self.hardware.storage.files(process),
+        )
         later = set(_allocated_by_steps(step for steps in process.threads.values() for step in steps))
         program = ProgramProcess(
             label,
@@ -102,13 +111,8 @@ class Machine:
             suffix="" if process.count == 1 else f"[{process.rank}]",
             env=self.env,
             recorder=self.recorder,
-            hip=Hip(
-                node=node,
-                kfd=kfd,
-                visible=visible,
-                declared=declared,
-                files=self.hardware.storage.files(process),
-            ),
+            hip=hip,
+            files=self.hipfiles.of(process, number, hip),
             kernels=kernels,
             threads=process.threads,
             at_start=[name for name in declared if name not in later],
@@ -146,6 +150,7 @@ class Machine:
         for worker, device in zip(self.hardware.workers, self.hardware.node.devices, strict=True):
             worker.drop(kfd)
             device.gpu.kill(kfd.vms[device.gpu.index])
+        self.hipfiles.ais.forget(kfd.number)
         release_all(program.hip)
 
 

@@ -119,7 +119,16 @@ class Hardware:
             eviction = Eviction(vram=vram, migration=migration, choose=oldest)
             migration.connect(eviction)
             self.workers.append(worker)
-            devices.append(Device(gpu, vram, migration, eviction, apu=spec.apu is not None))
+            devices.append(
+                Device(
+                    gpu,
+                    vram,
+                    migration,
+                    eviction,
+                    apu=spec.apu is not None,
+                    peer_visible=link.peer_visible,
+                )
+            )
         migrations = [device.migration for device in devices]
         for worker, device in zip(self.workers, devices, strict=True):
             gpu = device.gpu

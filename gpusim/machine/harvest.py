@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -33,7 +34,6 @@ NOT_MODELLED = (
     "the software fault filter, stale faults and the overflow of interrupt rings",
     "host memory bandwidth shared by CPU threads and DMA",
     "HBM bandwidth used by SDMA copies over the host link",
-    "file I/O",
 )
 
 
@@ -52,6 +52,7 @@ def harvest(machine: Machine, *, limited: bool) -> RunData:
     makespan = max((process.end_ps for process in machine.processes), default=0)
     outcome = max((process.outcome for process in machine.processes), key=OUTCOMES.index, default="completed")
     attribution = _attribution(machine, makespan)
+    uses = _uses(machine, makespan)
     faults = _faults(machine, now)
     data = RunData(
         makespan_ps=makespan,
@@ -60,7 +61,7 @@ def harvest(machine: Machine, *, limited: bool) -> RunData:
         steps=sorted(machine.steps, key=lambda step: (step.start_ps, step.end_ps)),
         faults=faults,
         migrations=_migrations(machine),
-        uses=_uses(machine, makespan),
+        uses=uses,
         attribution=attribution,
         bound_by=None,
         formula=None,
@@ -70,6 +71,8 @@ def harvest(machine: Machine, *, limited: bool) -> RunData:
         tables=_tables(machine),
         engine={},
         parameters=list(machine.system.parameters.values()),
+        io=machine.hipfiles.totals(uses),
+        io_statistics=machine.hipfiles.statistics(),
     )
     data.bound_by = bound(data)
     data.formula = formula(machine, data)
@@ -169,7 +172,18 @@ def _uses(machine: Machine, makespan: int) -> list[ResourceUse]:
     uses.extend(
         _use(process.hip.kfd.lock.use, f"{process.name}.svms", "lock", None) for process in machine.processes
     )
+    uses.extend(_file_uses(machine))
     return uses
+
+
+def _file_uses(machine: Machine) -> Iterator[ResourceUse]:
+    """Locks and threads of file I/O, as far as they were used."""
+    for lock in machine.hipfiles.ais.locks:
+        if lock.served:
+            yield _use(lock.use, lock.name, "lock", None)
+    for library in machine.hipfiles.libraries.values():
+        if library.host_functions.grants:
+            yield _use(library.host_functions.use, library.host_functions.name, "worker", None)
 
 
 def _use(timeline: Timeline, name: str, group: str, capacity: float | None) -> ResourceUse:
@@ -203,6 +217,7 @@ def _tables(machine: Machine) -> dict[str, dict[str, Any]]:
             },
         },
     }
+    tables["io"] = machine.hipfiles.log.table()
     if machine.recorder.spans:
         spans = machine.recorder.table()
         tables["spans"] = {name: spans[name] for name in spans.dtype.names or ()}

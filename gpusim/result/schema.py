@@ -103,7 +103,7 @@ TABLES: dict[str, tuple[Column, ...]] = {
     ),
     "io": (
         Column("process", "category", None, "the process that asked"),
-        Column("path", "category", None, "fastpath or fallback"),
+        Column("path", "category", None, "fastpath, fallback or posix"),
         Column("direction", "category", None, "read or write"),
         Column("start_ns", "number", "ns", "the request is made"),
         Column("end_ns", "number", "ns", "the request is answered"),
@@ -192,7 +192,16 @@ def summary_schema() -> dict[str, Any]:
             "bytes": integer,
             "bandwidth_gb_per_s": maybe_number,
             "latency_ns": latency,
+            "first_call_ns": _is(["number", "null"], "latency of the first request"),
+            "later_calls_ns": _is(["number", "null"], "mean latency of all others"),
+            "cpu_ns": _is(["number", "null"], "CPU time of all requests; null when recording was off"),
+            "time": _nullable(_map(number, "fraction of the requests' time by kind; null as cpu_ns")),
+            "limits": _map(
+                number, "how much of each was in use meanwhile: drive, link, memory, lock, submitter"
+            ),
+            "limited_by": _is(["string", "null"], "the limit that was used most"),
             "reasons": _map(integer, "requests by the reason for the path"),
+            "errors": _map(integer, "requests that failed, by code"),
         }
     )
     step = {
@@ -240,8 +249,9 @@ def summary_schema() -> dict[str, Any]:
                     _object({"group": words} | use), "the same for fault workers, engines, memories and locks"
                 ),
                 "io": _object(
-                    {path: _object({"read": io, "write": io}) for path in ("fastpath", "fallback")},
-                    optional=("fastpath", "fallback"),
+                    {path: _object({"read": io, "write": io}) for path in ("fastpath", "fallback", "posix")}
+                    | {"statistics": _map({"type": "object"}, "by process: what ais-stats shows")},
+                    optional=("fastpath", "fallback", "posix", "statistics"),
                     text="empty when file I/O is not modelled, see not_modelled",
                 ),
                 "attribution": fractions,

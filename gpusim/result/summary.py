@@ -4,12 +4,14 @@ earlier.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from gpusim.errors import InvariantError
 from gpusim.kinds import Kind
 from gpusim.result.answer import answer
+from gpusim.result.io_summary import io_summary
+from gpusim.result.numbers import bandwidth, fractions, latency_block
 from gpusim.result.schema import SCHEMA_VERSION
 from gpusim.rundata import FAULT_COUNTERS, FaultCounts, ResourceUse, RunData, StepData
 from gpusim.version import version
@@ -18,9 +20,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from gpusim.scenario.schema import Scenario
-
-IO_PATHS = ("fastpath", "fallback")
-IO_DIRECTIONS = ("read", "write")
 
 
 def build(scenario: Scenario, data: RunData) -> dict[str, Any]:
@@ -62,7 +61,7 @@ def build(scenario: Scenario, data: RunData) -> dict[str, Any]:
             for use in data.uses
             if use.group != "link"
         },
-        "io": _io(data.tables.get("io")),
+        "io": io_summary(data),
         "attribution": fractions(data.attribution),
         "notes": list(data.notes),
         "seed": data.seed,
@@ -82,45 +81,6 @@ def check_attribution(what: str, parts: Mapping[Kind, int] | None, whole_ps: int
     if total != whole_ps or any(part < 0 for part in parts.values()):
         listed = ", ".join(f"{Kind(kind).name}={part}" for kind, part in parts.items() if part)
         raise InvariantError(f"the attribution of {what} sums to {total} ps, not to {whole_ps} ps: {listed}")
-
-
-def fractions(parts: Mapping[Kind, int] | None) -> dict[str, float] | None:
-    """Kind name -> fraction of the whole, in the order of kinds, zero kinds left out; None stays None."""
-    if parts is None:
-        return None
-    whole = sum(parts.values())
-    return {Kind(kind).name.lower(): parts[kind] / whole for kind in sorted(parts) if parts[kind]}
-
-
-def bandwidth(size_bytes: int, duration_ps: int) -> float | None:
-    """GB/s (1e9 bytes per second), None where nothing moved or no time passed."""
-    return size_bytes * 1000 / duration_ps if size_bytes and duration_ps else None
-
-
-def latency_block(latencies_ps: NDArray[Any] | Sequence[int]) -> dict[str, float | int | None]:
-    """`{count, mean, p50, p95, p99, max}` in nanoseconds; percentiles by nearest rank, the mean from an exact
-    sum.
-    """
-    import numpy as np
-
-    values = np.sort(np.asarray(latencies_ps, dtype=np.int64))
-    count = int(values.size)
-    if count == 0:
-        return {"count": 0, "mean": None, "p50": None, "p95": None, "p99": None, "max": None}
-    # two halves, because a sum of many long latencies in picoseconds does not fit in 64 bits
-    total = (int(np.sum(values >> 24)) << 24) + int(np.sum(values & 0xFFFFFF))
-
-    def rank(percent: int) -> float:
-        return int(values[-(-percent * count // 100) - 1]) / 1000
-
-    return {
-        "count": count,
-        "mean": total / count / 1000,
-        "p50": rank(50),
-        "p95": rank(95),
-        "p99": rank(99),
-        "max": int(values[-1]) / 1000,
-    }
 
 
 def _step(step: StepData) -> dict[str, Any]:
@@ -194,32 +154,3 @@ def _faults(data: RunData) -> dict[str, Any]:
         }
 
     return block(data.faults, slice(None)) | {"per_gpu": split("gpu"), "per_process": split("process")}
-
-
-def _io(rows: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Requests by path and direction; {} when the run does not model file I/O."""
-    import numpy as np
-
-    if rows is None:
-        return {}
-    paths, directions = np.asarray(rows["path"], dtype=object), np.asarray(rows["direction"], dtype=object)
-    starts, ends = (np.asarray(rows[name], dtype=np.int64) for name in ("start_ps", "end_ps"))
-    sizes = np.asarray(rows["bytes"], dtype=np.int64)
-    reasons = np.asarray(rows.get("reason", [None] * len(paths)), dtype=object)
-
-    def block(path: str, direction: str) -> dict[str, Any]:
-        mask = (paths == path) & (directions == direction)
-        size = int(sizes[mask].sum())
-        # the time from the first request to the last answer: requests overlap, their latencies must not be
-        # added up
-        span = int(ends[mask].max() - starts[mask].min()) if mask.any() else 0
-        named = [str(reason) for reason in reasons[mask] if reason is not None]
-        return {
-            "requests": int(mask.sum()),
-            "bytes": size,
-            "bandwidth_gb_per_s": bandwidth(size, span),
-            "latency_ns": latency_block((ends - starts)[mask]),
-            "reasons": {reason: named.count(reason) for reason in sorted(set(named))},
-        }
-
-    return {path: {direction: block(path, direction) for direction in IO_DIRECTIONS} for path in IO_PATHS}

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from gpusim.kinds import Kind
 from gpusim.quantity import MIB
+from gpusim.result.numbers import bandwidth
 from gpusim.result.schema import TABLES, kind_column
-from gpusim.result.summary import bandwidth
 from gpusim.rundata import RunData
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ _TIME_BINS = 256
 _DURATION_BINS_PER_DECADE = 32  # a bin of durations spans 7 %: percentiles of a binned table are that good
 
 _NO_IO: dict[str, list[Any]] = {
-    name: [] for name in ("process", "path", "direction", "start_ps", "end_ps", "bytes")
+    name: [] for name in ("process", "path", "direction", "start_ps", "end_ps", "bytes", "count")
 }
 
 Make = Callable[[], "pd.DataFrame"]
@@ -108,7 +108,8 @@ def _events(name: str, columns: Mapping[str, Any], duration: str | None, limit_b
 
         kept = {key: values for key, values in columns.items() if key != "reason"}
         rows = len(next(iter(kept.values())))
-        frame = _frame(name, _to_ns(kept) | {"count": np.ones(rows, dtype=np.int64)})
+        counted = {"count": np.ones(rows, dtype=np.int64)} if "count" not in kept else {}
+        frame = _frame(name, _to_ns(kept) | counted)
         if int(frame.memory_usage(index=False).sum()) <= limit_bytes:
             return frame
         took = frame[duration] if duration else frame["end_ns"] - frame["start_ns"]

@@ -61,7 +61,7 @@ def memcpy(
                 yield sdma_transfer(gpu, gpu.h2d, length)
             else:
                 yield from _populate(hip, source, *origin, write=False)
-                yield from _staged_up(hip, gpu, length)
+                yield from staged_up(hip, gpu, length)
         else:
             gpu = hip.node.devices[device_from].gpu
             yield Kind.COPY_SETUP, gpu.spec.sdma.copy_d2h
@@ -69,7 +69,7 @@ def memcpy(
                 yield sdma_transfer(gpu, gpu.d2h, length)
             else:
                 yield from _populate(hip, target, *to, write=True)
-                yield from _staged_down(hip, gpu, length)
+                yield from staged_down(hip, gpu, length)
 
     operation = staged(hip, f"memcpy.{src}.{dst}", stages)
     operation.size = length
@@ -112,7 +112,7 @@ def _chunks(hip: Hip, gpu: Gpu, size: int) -> tuple[list[int], Callable[[int], i
     return sizes, lambda part: round(part * 1e12 / rate)
 
 
-def _staged_up(hip: Hip, gpu: Gpu, size: int) -> Stages:
+def staged_up(hip: Hip, gpu: Gpu, size: int) -> Stages:
     """Host to device: the CPU fills one staging buffer while SDMA empties the other."""
     sizes, bounce = _chunks(hip, gpu, size)
     yield Kind.BOUNCE_COPY, bounce(sizes[0])
@@ -120,7 +120,7 @@ def _staged_up(hip: Hip, gpu: Gpu, size: int) -> Stages:
         yield sdma_transfer(gpu, gpu.h2d, part, (Kind.BOUNCE_COPY, bounce(following)))
 
 
-def _staged_down(hip: Hip, gpu: Gpu, size: int) -> Stages:
+def staged_down(hip: Hip, gpu: Gpu, size: int) -> Stages:
     """Device to host: SDMA fills one staging buffer while the CPU empties the other."""
     sizes, bounce = _chunks(hip, gpu, size)
     for part, previous in zip(sizes, [0, *sizes[:-1]], strict=True):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -48,6 +48,10 @@ class Thread(Protocol):
         """Wait for a process's SVM mutex."""
         ...
 
+    def side_by_side(self, bodies: Sequence[Callable[[Thread], Steps]]) -> Steps:
+        """Run each on a thread of its own, and wait for all."""
+        ...
+
 
 class MemoryPort(Protocol):
     """Host memory for threads that stream it, each at its own rate as long as there is bandwidth."""
@@ -65,6 +69,7 @@ class Device:
     vram: Vram
     migration: Migration
     eviction: Eviction
+    peer_visible: bool = True  # other devices reach all of its VRAM
     apu: bool = False  # its driver prefers host memory (apu_prefer_gtt)
 
 

@@ -5,11 +5,31 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from gpusim.engine.record import Chain, Snapshot
-from gpusim.engine.stages import Stages, run_stages
-from gpusim.errors import SimulatedFailure
+from gpusim.engine.stages import Do, Stages, Transfer, run_stages
+from gpusim.errors import CallError, SimulatedFailure
 from gpusim.kinds import Kind
 from gpusim.runtime.hip import Hip
 from gpusim.runtime.operation import Operation
+
+
+def in_null_stream(hip: Hip, chain: Chain, work: Stages) -> Stages:
+    """A blocking call: `work` when the null stream comes to it, so that blocking copies of all threads are in order."""
+    finish: list[Callable[[Snapshot], None]] = []
+
+    def start(begun: Callable[[], None]) -> None:
+        def begin(_: Snapshot, done: Callable[[Snapshot], None]) -> None:
+            finish.append(done)
+            begun()
+
+        hip.stream(None).submit(Operation(begin), chain.snapshot())
+
+    yield Transfer(Kind.SYNC, start)
+    try:
+        yield from work
+    except CallError:
+        yield Do(lambda: finish[0](chain.snapshot()))
+        raise
+    yield Do(lambda: finish[0](chain.snapshot()))
 
 
 def staged(hip: Hip, name: str, stages: Callable[[Chain], Stages], *, locked: bool = False) -> Operation:

@@ -24,7 +24,7 @@ ALLOCATORS_NOT_SUPPORTED_YET = frozenset(
 )
 BUFFER_KEYS_NOT_SUPPORTED_YET = ("huge_pages", "numa", "align")
 PROCESS_KEYS_NOT_SUPPORTED_YET: tuple[str, ...] = ()
-SCENARIO_KEYS_NOT_SUPPORTED_YET = ("runtime", "faults", "policy")
+SCENARIO_KEYS_NOT_SUPPORTED_YET = ("policy",)
 DRIVER_PRESETS_NOT_SUPPORTED_YET = tuple(preset for preset in PRESETS if preset not in PRESETS_SUPPORTED)
 DRIVER_SWITCHES_NOT_SUPPORTED_YET = tuple(
     f"{switch}: {value}"

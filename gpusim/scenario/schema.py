@@ -23,6 +23,8 @@ from gpusim.driver.switches import (
     Unit,
     XnackSwitch,
 )
+from gpusim.runtime.hipfile.faults import FaultPlace
+from gpusim.runtime.hipfile.version import HipFileVersion, HipSymbol
 from gpusim.scenario.origin import Origin
 from gpusim.scenario.words import (
     Allocator,
@@ -30,11 +32,8 @@ from gpusim.scenario.words import (
     Errno,
     EvictionPolicy,
     ExpectKind,
-    FaultPlace,
     FileSystem,
     FileType,
-    HipFileVersion,
-    HipSymbol,
     HugePages,
     OnError,
     PrefetchPolicy,
@@ -156,6 +155,13 @@ class HipFile(Spec):
     version: HipFileVersion = Field(default=HipFileVersion.V0_5_0, description="which revision's behaviour")
     missing_symbols: tuple[HipSymbol, ...] = Field(
         default=(), description="entry points that the HIP runtime lacks"
+    )
+    pool_threads: int | None = Field(
+        default=None,
+        gt=0,
+        le=4096,
+        description="threads of its pool; default: the cores of the node. Version 0.2.0 has a pool only if it was "
+        "patched to: then batches run on it",
     )
 
 

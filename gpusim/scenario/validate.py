@@ -13,9 +13,11 @@ from gpusim.scenario.parts import Parts, ProcessPart, StepPart, is_amount
 from gpusim.scenario.paths import TreePath, listed, nearest
 from gpusim.scenario.resolve import ResolvedSystem
 from gpusim.scenario.schema import Buffer
+from gpusim.scenario.validate_files import check_faults, check_file_step
 from gpusim.scenario.words import DEVICE_ALLOCATORS, Allocator, FileSystem
 from gpusim.workload.kernel import KEY_NEEDED, KEYS_OF_PATTERNS, KernelSpec
 from gpusim.workload.steps.control import Repeat
+from gpusim.workload.steps.files import FileTransfer
 
 _VISIBLE = ("ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES")
 
@@ -51,6 +53,9 @@ class Checker:
                 message = f"two processes are called {process.name!r}"
                 self.mistakes.report((*process.path, "name"), message, legal="one name each; see `count`")
             self._process(process)
+        if self.parts.scenario is not None:
+            files = sorted({name for process in self.parts.processes for name in process.files})
+            check_faults(self.parts.scenario.faults, files, self.mistakes, self._known)
         self._expect()
 
     def _kernel(self, path: TreePath, kernel: KernelSpec) -> None:
@@ -154,8 +159,7 @@ class Checker:
         for argument, name in self._buffers(step):
             if self._known((*where, *argument), name, process.buffers, "buffer of the process"):
                 self._extent(process, step, name)
-        if isinstance(file := step.raw_args.get("file"), str):
-            self._known((*where, "file"), file, process.files, "file of the process")
+        check_file_step(process, step, self.mistakes, self._known)
         if gpus is not None:
             for key, words in _DEVICES.items():
                 if step.step is not None and isinstance(gpu := getattr(step.step.args, key, None), str):
@@ -190,7 +194,9 @@ class Checker:
         """Does the part of the buffer that the step names lie inside it?"""
         buffer = process.buffers[name]
         args = step.step.args if step.step is not None else None
-        if buffer is None or args is None:
+        if (
+            buffer is None or args is None or isinstance(args, FileTransfer)
+        ):  # those go around in their buffer
             return
         for key, offset_key in (("buffer", "offset"), ("dst", "dst_offset"), ("src", "src_offset")):
             if getattr(args, key, None) != name:

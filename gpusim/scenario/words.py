@@ -80,32 +80,6 @@ class ExpectKind(StrEnum):
     INPUT = "input"  # it is an input of the scenario
 
 
-class HipFileVersion(StrEnum):
-    """Revisions of hipFile whose behaviour differs."""
-
-    V0_2_0 = "0.2.0"
-    V0_5_0 = "0.5.0"
-    V0_6_DEV = "0.6-dev"
-
-
-class HipSymbol(StrEnum):
-    """Entry points that hipFile looks up in the HIP runtime."""
-
-    READ = "hipAmdFileRead"
-    WRITE = "hipAmdFileWrite"
-
-
-class FaultPlace(StrEnum):
-    """Where a fault is injected."""
-
-    FASTPATH = "fastpath"  # the ioctl of the fast path
-    BOUNCE_MMAP = "bounce_mmap"
-    PREAD = "pread"
-    PWRITE = "pwrite"
-    FDATASYNC = "fdatasync"
-    HIP_MEMCPY = "hipMemcpy"
-
-
 class Errno(StrEnum):
     """Errors that can be injected."""
 

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 
 from gpusim.engine.environment import Environment
 from gpusim.engine.record import Recorder
-from gpusim.errors import SimulatedFailure
+from gpusim.errors import InputError, Problem, SimulatedFailure
 from gpusim.rundata import ProcessData, StepData
 from gpusim.runtime import copies, memory, xnack
 from gpusim.runtime import prefetch as prefetching
 from gpusim.runtime.allocation import Allocation
+from gpusim.runtime.files import Files
 from gpusim.runtime.hip import Hip
 from gpusim.runtime.launch import launch as launch_kernel
 from gpusim.runtime.operation import Operation
@@ -46,6 +47,7 @@ class ProgramProcess:
         env: Environment,
         recorder: Recorder,
         hip: Hip,
+        files: Files | None,
         kernels: Kernels,
         threads: Mapping[str, Sequence[Step]],
         at_start: Sequence[str],
@@ -60,7 +62,7 @@ class ProgramProcess:
         self.env = env
         self.recorder = recorder
         self.hip = hip
-        self.calls = Calls(hip, kernels)
+        self.calls = Calls(hip, kernels, files)
         self.goes_on = goes_on
         self.report = report
         self.dead = False
@@ -171,11 +173,20 @@ def _come_to(steps: Sequence[Step], name: str) -> tuple[bool, int]:
 class Calls:
     """What steps call: HIP, with the kernels of the scenario at hand."""
 
-    def __init__(self, hip: Hip, kernels: Kernels) -> None:
+    def __init__(self, hip: Hip, kernels: Kernels, files: Files | None) -> None:
         self._hip = hip
+        self._files = files
         self._kernels = kernels
         self._launches = 0
         kernels.add(_FILL, KernelSpec())
+
+    @property
+    def files(self) -> Files:
+        """hipFile and POSIX file calls. Raises InputError where the CPU profile has no numbers for them."""
+        if self._files is None:
+            message = "the CPU profile of the node has no numbers for file calls (`io` and `hipfile`)"
+            raise InputError([Problem(message, path="system.node")])
+        return self._files
 
     def allocation(self, name: str) -> Allocation:
         return self._hip.allocation(name)

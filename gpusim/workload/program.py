@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from gpusim.driver.kfd_process import KfdProcess
@@ -26,14 +26,19 @@ Steps = Generator[Any, Any, None]
 class StepRun:
     """One execution of a step: what is known of it until its end."""
 
-    __slots__ = ("bytes", "operation", "start_ps", "stream", "suffix")
+    __slots__ = ("bytes", "label", "operation", "start_ps", "stream", "suffix")
 
-    def __init__(self, suffix: str, stream: str | None, start_ps: int) -> None:
+    def __init__(self, name: str, suffix: str, stream: str | None, start_ps: int) -> None:
+        self.label = name + suffix  # tells this execution apart from all others of the process
         self.suffix = suffix
         self.stream = stream
         self.start_ps = start_ps
         self.bytes = 0
         self.operation: Operation | None = None
+
+    def asks_for(self, size: int) -> None:
+        """Bytes that the step moves for the program."""
+        self.bytes = size
 
     def ends_with(self, operation: Operation) -> None:
         """The step ends when `operation` does."""
@@ -69,7 +74,7 @@ class HostThread:
                 return
             if not step.when:
                 continue
-            run = StepRun(suffix, step.stream, self.env.now)
+            run = StepRun(step.name, suffix, step.stream, self.env.now)
             before = self.chain.sums.copy()
             try:
                 yield from step.args.run(self, run)
@@ -83,20 +88,26 @@ class HostThread:
 
     def run_branches(self, branches: Sequence[Sequence[Step]], *, suffix: str) -> Steps:
         """Lists of steps side by side, each on a thread of its own; goes on when all have ended."""
-        meeting = Meeting(self.env, len(branches) + 1)
+        yield from self.side_by_side(
+            [lambda thread, steps=steps: thread.run_steps(steps, suffix=suffix) for steps in branches]  # type: ignore[misc]
+        )
 
-        def branch(thread: HostThread, steps: Sequence[Step]) -> Steps:
+    def side_by_side(self, bodies: Sequence[Callable[[HostThread], Steps]]) -> Steps:
+        """Run each on a thread of its own; goes on when all have ended."""
+        meeting = Meeting(self.env, len(bodies) + 1)
+
+        def branch(thread: HostThread, body: Callable[[HostThread], Steps]) -> Steps:
             try:
-                yield from thread.run_steps(steps, suffix=suffix)
+                yield from body(thread)
             except SimulatedFailure as failure:
                 self.process.kill(failure.outcome, str(failure))
                 return
             meeting.come(thread.chain)
 
-        for number, steps in enumerate(branches):
+        for number, body in enumerate(bodies):
             thread = HostThread(self.process, f"{self.name}.{number}")
             thread.chain.follow(self.chain.snapshot(), self.env.now)
-            self.env.process(branch(thread, steps))
+            self.env.process(branch(thread, body))
         yield from self._meet(meeting)
 
     def barrier(self, name: str, *, all_ranks: bool) -> Steps:

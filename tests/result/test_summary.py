@@ -11,9 +11,12 @@ from hypothesis import strategies as st
 
 from gpusim.errors import InvariantError
 from gpusim.kinds import Kind
+from gpusim.machine.hipfiles import io_totals
 from gpusim.result import Result
+from gpusim.result.numbers import latency_block
 from gpusim.result.schema import summary_schema
-from gpusim.result.summary import build, latency_block
+from gpusim.result.summary import build
+from gpusim.runtime.io_log import IoLog
 from tests import synthetic
 
 RUNS = {
@@ -121,21 +124,25 @@ def test_io_that_did_not_happen_is_zero_requests(first_touch):
     assert block["latency_ns"]["p50"] is None
 
 
-def test_io_is_summed_by_path_and_direction(scenario):
+def test_io_is_reported_by_path_and_direction(scenario):
     data = synthetic.resident()
-    data.tables["io"] = {
-        "process": ["app", "app", "app"],
-        "path": ["fastpath", "fastpath", "fallback"],
-        "direction": ["read", "read", "write"],
-        "start_ps": [0, 500_000, 0],
-        "end_ps": [1_000_000, 2_000_000, 10],
-        "bytes": [1000, 3000, 7],
-    }
+    log = IoLog(kinds=len(Kind), keep_all=False)
+    reads = log.of("app", "fastpath", False)
+    reads.add(0, 1_000_000, 1000, "accepted")
+    reads.add(500_000, 2_000_000, 3000, "accepted")
+    log.of("app", "fallback", True).add(0, 10_000, 7, "size is not aligned")
+    data.tables["io"] = log.table()
+    data.io = io_totals(log, limits=lambda *_: {"drive": 0.5, "link": 0.75}, recorded=True)
     io = build(scenario, data)["io"]
-    assert io["fastpath"]["read"]["requests"] == 2
-    assert io["fastpath"]["read"]["bandwidth_gb_per_s"] == 4000 / 2000  # bytes over ns, requests overlap
-    assert io["fastpath"]["read"]["latency_ns"]["max"] == 1500
+    block = io["fastpath"]["read"]
+    assert block["requests"] == 2
+    assert block["bandwidth_gb_per_s"] == 4000 / 2000  # bytes over ns, requests overlap
+    assert (block["latency_ns"]["p50"], block["latency_ns"]["max"]) == (1000, 1500)
+    assert (block["first_call_ns"], block["later_calls_ns"]) == (1000, 1500)
+    assert block["limited_by"] == "link"
     assert io["fallback"]["write"]["bytes"] == 7
+    assert io["fallback"]["write"]["reasons"] == {"size is not aligned": 1}
+    assert "posix" not in io
 
 
 def test_percentiles_are_nearest_rank():

@@ -5,18 +5,15 @@ Both are generators of stages that return the bytes moved and raise CallError; w
 
 from __future__ import annotations
 
-from collections.abc import Generator
 from typing import Protocol
 
-from gpusim.engine.stages import Stage, Stages
+from gpusim.driver.ais import Bytes
+from gpusim.engine.stages import Stages
 from gpusim.errors import CallError
 from gpusim.quantity import MIB
 from gpusim.runtime.hipfile import codes
 from gpusim.runtime.hipfile.config import Configuration
 from gpusim.runtime.hipfile.scoring import REFUSED, Reason, Request, fallback_score, fastpath_score
-
-#: stages that return the number of bytes moved
-Bytes = Generator[Stage, int, int]
 
 BOUNCE_BYTES = 16 * MIB
 _RETRIED = {"ENODEV": Reason.RETRY_ENODEV, "EREMOTEIO": Reason.RETRY_EREMOTEIO}
@@ -29,7 +26,7 @@ class System(Protocol):
         """hipAmdFileRead or hipAmdFileWrite of `size` bytes: one blocking ioctl."""
         ...
 
-    def map_bounce(self, size: int) -> Stages:
+    def map_bounce(self, request: Request, size: int) -> Stages:
         """mmap of `size` bytes of anonymous memory, not yet backed by pages."""
         ...
 
@@ -51,11 +48,11 @@ class System(Protocol):
         """The file's data reach the drive."""
         ...
 
-    def to_device(self, request: Request, done: int, size: int) -> Stages:
+    def to_device(self, request: Request, size: int) -> Stages:
         """hipMemcpy from the bounce buffer to the GPU."""
         ...
 
-    def from_device(self, request: Request, done: int, size: int, fresh: int) -> Stages:
+    def from_device(self, request: Request, size: int, fresh: int) -> Stages:
         """hipMemcpy from the GPU to the bounce buffer, and hipStreamSynchronize."""
         ...
 
@@ -71,15 +68,16 @@ def check_range(request: Request, size: int, config: Configuration) -> None:
 
 def fastpath(request: Request, config: Configuration, system: System) -> Bytes:
     """One ioctl, which may move less than asked for; the range is checked before the size is capped."""
-    check_range(request, request.size, config)
-    return (yield from system.ais(request, min(request.size, codes.MOST_BYTES)))
+    size = request.size
+    check_range(request, size, config)
+    return system.ais(request, size if size <= codes.MOST_BYTES else codes.MOST_BYTES)
 
 
 def fallback(request: Request, config: Configuration, system: System) -> Bytes:
     """A bounce buffer of the call's own, and strictly one chunk after another, in the calling thread."""
     size = min(request.size, codes.MOST_BYTES)
     check_range(request, size, config)
-    yield from system.map_bounce(BOUNCE_BYTES)
+    yield from system.map_bounce(request, BOUNCE_BYTES)
     touched = done = 0
     try:
         while True:
@@ -110,7 +108,7 @@ def _read_chunk(request: Request, system: System, done: int, size: int, fresh: i
         else:
             break
     if moved:
-        yield from system.to_device(request, done, moved)
+        yield from system.to_device(request, moved)
     return moved
 
 
@@ -119,7 +117,7 @@ def _write_chunk(request: Request, system: System, done: int, size: int, fresh: 
     while True:
         try:
             if size:
-                yield from system.from_device(request, done, size, fresh)
+                yield from system.from_device(request, size, fresh)
             moved = yield from system.pwrite(request, done, size)
             yield from system.fdatasync(request)
         except CallError as error:
@@ -133,27 +131,27 @@ def _write_chunk(request: Request, system: System, done: int, size: int, fresh: 
 class Outcome:
     """Where a request went and why; filled while it is served."""
 
-    __slots__ = ("fallback_score", "fastpath_score", "path", "reason")
+    __slots__ = ("failed", "fallback_score", "fastpath_score", "path", "reason")
 
     def __init__(self) -> None:
         self.fastpath_score = REFUSED
         self.fallback_score = REFUSED
         self.path = "rejected"  # or fastpath, fallback, fastpath_then_fallback
         self.reason = Reason.ACCEPTED
+        self.failed: str | None = None  # the error of the fast path, also where a retry followed
 
 
-def serve(
-    request: Request, config: Configuration, system: System, outcome: Outcome, failed_fastpath: FailedFastpath
-) -> Bytes:
+def serve(request: Request, config: Configuration, system: System, outcome: Outcome) -> Bytes:
     """Score, carry out, and retry once on the fallback; returns the bytes moved. Raises CallError."""
     outcome.fastpath_score, refusal = fastpath_score(request, config)
     outcome.fallback_score, fallback_refusal = fallback_score(request, config)
+    outcome.failed = None
     if outcome.fastpath_score > outcome.fallback_score:
-        outcome.path, outcome.reason = "fastpath", Reason.ACCEPTED
+        outcome.path, outcome.reason = "fastpath", refusal
         try:
             return (yield from fastpath(request, config, system))
         except CallError as error:
-            failed_fastpath(error)
+            outcome.failed = error.code
             if error.code not in _RETRIED or outcome.fallback_score == REFUSED:
                 raise
             outcome.path, outcome.reason = "fastpath_then_fallback", _RETRIED[error.code]
@@ -163,9 +161,3 @@ def serve(
         return (yield from fallback(request, config, system))
     outcome.path, outcome.reason = "rejected", fallback_refusal
     raise CallError(codes.INTERNAL)
-
-
-class FailedFastpath(Protocol):
-    """Told of an error of the fast path, also when the request is retried."""
-
-    def __call__(self, error: CallError) -> None: ...

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from enum import StrEnum
 
+from gpusim.linux.file import File
 from gpusim.runtime.hipfile.config import Configuration
 from gpusim.runtime.hipfile.registration import BufferRecord, FileRecord, MemoryType
 
@@ -35,15 +36,18 @@ class Reason(StrEnum):
 
 
 class Request:
-    """One hipFileRead or hipFileWrite. `size` is as asked for, in bytes, not capped."""
+    """One hipFileRead or hipFileWrite. `size` is as asked for, in bytes, not capped.
 
-    __slots__ = ("buffer", "buffer_offset", "file", "file_offset", "record", "size", "write")
+    File and buffer stay; a thread that makes many requests changes offsets and size.
+    """
+
+    __slots__ = ("buffer", "buffer_offset", "file", "file_offset", "lasting", "record", "size", "write")
 
     def __init__(
         self,
         *,
         write: bool,
-        file: object,
+        file: File,
         record: FileRecord,
         buffer: BufferRecord,
         file_offset: int,
@@ -51,12 +55,29 @@ class Request:
         size: int,
     ) -> None:
         self.write = write
-        self.file = file  # what the operating system knows it by
+        self.file = file
         self.record = record
         self.buffer = buffer
         self.file_offset = file_offset
         self.buffer_offset = buffer_offset
         self.size = size
+        self.lasting: Lasting | None = None  # once it has been scored
+
+
+class Lasting:
+    """What scores find out of file and buffer alone, kept for requests that differ in their offsets only."""
+
+    __slots__ = ("accepts", "base", "fallback", "file_mask", "memory_mask")
+
+    def __init__(self, request: Request, config: Configuration) -> None:
+        record = request.record
+        self.base = request.buffer.address
+        self.accepts = bool(record.offset_align and record.mem_align) and not any(
+            True for _ in _lasting_refusals(request, config)
+        )
+        self.file_mask = record.offset_align - 1
+        self.memory_mask = record.mem_align - 1
+        self.fallback = score(fallback_refusals(request, config), FALLBACK_SCORE)
 
 
 def _divides(alignment: int, number: int) -> bool:
@@ -67,29 +88,43 @@ def _divides(alignment: int, number: int) -> bool:
 def fastpath_refusals(request: Request, config: Configuration) -> Iterator[Reason]:
     """Every reason why the fast path refuses, in the order in which it tests. None: it accepts."""
     record, buffer = request.record, request.buffer
-    if config.missing:
-        yield Reason.NO_SYMBOL
-    elif not config.fastpath:
-        yield Reason.FORCED
-    if not record.direct:
-        yield Reason.NO_O_DIRECT
-    if buffer.memory is not MemoryType.DEVICE:
-        yield Reason.NOT_DEVICE
+    yield from _first_refusals(request, config)
     if request.file_offset < 0:
         yield Reason.FILE_OFFSET_NEGATIVE
     if request.buffer_offset < 0:
         yield Reason.BUFFER_OFFSET_NEGATIVE
-    if not record.block:
-        if not record.regular:
-            yield Reason.FILE_TYPE
-        elif not (config.any_file_system or record.ordered_ext4 or record.xfs):
-            yield Reason.FILE_SYSTEM
+    yield from _file_refusals(record, config)
     if not _divides(record.offset_align, request.file_offset):
         yield Reason.FILE_OFFSET_UNALIGNED
     if not _divides(record.offset_align, request.size):
         yield Reason.SIZE_UNALIGNED
     if not _divides(record.mem_align, buffer.address + request.buffer_offset):
         yield Reason.BUFFER_UNALIGNED
+
+
+def _first_refusals(request: Request, config: Configuration) -> Iterator[Reason]:
+    if config.missing:
+        yield Reason.NO_SYMBOL
+    elif not config.fastpath:
+        yield Reason.FORCED
+    if not request.record.direct:
+        yield Reason.NO_O_DIRECT
+    if request.buffer.memory is not MemoryType.DEVICE:
+        yield Reason.NOT_DEVICE
+
+
+def _file_refusals(record: FileRecord, config: Configuration) -> Iterator[Reason]:
+    if not record.block:
+        if not record.regular:
+            yield Reason.FILE_TYPE
+        elif not (config.any_file_system or record.ordered_ext4 or record.xfs):
+            yield Reason.FILE_SYSTEM
+
+
+def _lasting_refusals(request: Request, config: Configuration) -> Iterator[Reason]:
+    """Those that do not hang on offsets and size."""
+    yield from _first_refusals(request, config)
+    yield from _file_refusals(request.record, config)
 
 
 def fallback_refusals(request: Request, config: Configuration) -> Iterator[Reason]:
@@ -108,9 +143,27 @@ def score(refusals: Iterator[Reason], accepting: int) -> tuple[int, Reason]:
 
 def fastpath_score(request: Request, config: Configuration) -> tuple[int, Reason]:
     """100 or -1, and why."""
+    known = request.lasting
+    if known is None:
+        known = request.lasting = Lasting(request, config)
+    offset, place = request.file_offset, request.buffer_offset
+    if (
+        known.accepts
+        and offset >= 0
+        and place >= 0
+        and not (offset | request.size) & known.file_mask
+        and not (known.base + place) & known.memory_mask
+    ):
+        return _ACCEPTED
     return score(fastpath_refusals(request, config), FASTPATH_SCORE)
 
 
 def fallback_score(request: Request, config: Configuration) -> tuple[int, Reason]:
     """1 or -1, and why. (The source gives 0 for acceptance, the document 1; nothing hangs on it.)"""
-    return score(fallback_refusals(request, config), FALLBACK_SCORE)
+    known = request.lasting
+    if known is None:
+        known = request.lasting = Lasting(request, config)
+    return known.fallback
+
+
+_ACCEPTED = (FASTPATH_SCORE, Reason.ACCEPTED)

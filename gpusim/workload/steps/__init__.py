@@ -7,6 +7,13 @@ from gpusim.workload.steps.base import StepSpec
 from gpusim.workload.steps.control import Barrier, Parallel, Repeat, Sleep
 from gpusim.workload.steps.drop_caches import DropCaches
 from gpusim.workload.steps.events import Record, Synchronize, Wait
+from gpusim.workload.steps.files import (
+    BufferRegister,
+    FileBatch,
+    FileRead,
+    FileRegister,
+    FileWrite,
+)
 from gpusim.workload.steps.host_touch import HostTouch
 from gpusim.workload.steps.launch import Launch
 from gpusim.workload.steps.memcpy import Memcpy
@@ -19,6 +26,11 @@ _SUPPORTED: tuple[type[StepSpec], ...] = (
     Alloc,
     Barrier,
     DropCaches,
+    BufferRegister,
+    FileBatch,
+    FileRead,
+    FileRegister,
+    FileWrite,
     Free,
     HostTouch,
     Launch,

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from gpusim.spec import Duration, Size, Spec
+from gpusim.spec import Size, Spec
 from gpusim.workload.steps.base import StepSpec
 from gpusim.workload.steps.step import Step
 
@@ -141,94 +141,6 @@ class HostRegister(BufferPart):
     verb: ClassVar[str] = "host_register"
 
 
-class FileRegister(StepSpec):
-    """hipFileHandleRegister."""
-
-    verb: ClassVar[str] = "file_register"
-
-    file: str = Field(description="a file of the process")
-    direct: bool = Field(default=True, description="the program opened it with O_DIRECT")
-
-
-class BufferRegister(BufferPart):
-    """hipFileBufRegister."""
-
-    verb: ClassVar[str] = "buffer_register"
-
-
-class FileApi(StrEnum):
-    """Through which interface a file is read or written."""
-
-    SYNC = "sync"  # hipFileRead, hipFileWrite
-    ASYNC = "async"  # hipFileReadAsync, hipFileWriteAsync
-    POSIX = "posix"  # pread or pwrite, and hipMemcpy
-
-
-class FileOrder(StrEnum):
-    """In which order the blocks of a file are visited."""
-
-    SEQUENTIAL = "sequential"
-    RANDOM = "random"
-
-
-class FileTransfer(StepSpec):
-    """What a read and a write have in common."""
-
-    takes_stream: ClassVar[bool] = True
-
-    file: str = Field(description="a file of the process")
-    buffer: str = Field(description="the buffer at the other end")
-    io_size: Size = Field(gt=0, description="bytes of one call")
-    size: Size | None = Field(default=None, gt=0, description="bytes in all; default: what fits in both")
-    file_offset: Size | None = Field(default=None, description="first byte of the file; default: the start")
-    buffer_offset: Size | None = Field(
-        default=None, description="first byte of the buffer; default: the start"
-    )
-    api: FileApi = Field(default=FileApi.SYNC, description="the interface")
-    order: FileOrder = Field(default=FileOrder.SEQUENTIAL, description="which block comes next")
-    threads: int = Field(default=1, gt=0, le=4096, description="threads that share the work")
-    depth: int = Field(default=1, gt=0, le=4096, description="api async: calls in flight of each thread")
-
-    def buffers(self) -> dict[str, str]:
-        return {"buffer": self.buffer}
-
-
-class FileRead(FileTransfer):
-    """Read a file into a buffer."""
-
-    verb: ClassVar[str] = "file_read"
-
-
-class FileWrite(FileTransfer):
-    """Write a buffer to a file."""
-
-    verb: ClassVar[str] = "file_write"
-
-
-class FileOperation(StrEnum):
-    """What an entry of a batch does."""
-
-    READ = "read"
-    WRITE = "write"
-
-
-class FileBatch(StepSpec):
-    """hipFileBatchIOSubmit and its status loop."""
-
-    verb: ClassVar[str] = "file_batch"
-
-    operation: FileOperation = Field(description="read or write")
-    file: str = Field(description="a file of the process")
-    buffer: str = Field(description="the buffer at the other end")
-    io_size: Size = Field(gt=0, description="bytes of one entry")
-    entries: int = Field(gt=0, description="entries in all")
-    capacity: int = Field(default=128, gt=0, le=128, description="entries in flight")
-    timeout: Duration | None = Field(default=None, description="of the status call; default: for ever")
-
-    def buffers(self) -> dict[str, str]:
-        return {"buffer": self.buffer}
-
-
 class SwapOut(BufferPart):
     """The kernel swaps pages out."""
 
@@ -257,13 +169,8 @@ class Kill(StepSpec):
 
 _LATER: tuple[type[StepSpec], ...] = (
     Advise,
-    BufferRegister,
     Collapse,
     Compact,
-    FileBatch,
-    FileRead,
-    FileRegister,
-    FileWrite,
     Fork,
     HostRegister,
     Kill,

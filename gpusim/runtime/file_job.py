@@ -1,0 +1,111 @@
+"""A job of file requests: which blocks, by how many threads, through which interface.
+
+Blocks are `io_size` apart. A job larger than its file or its buffer goes around in it: blocks begin anew at the first.
+Threads take contiguous shares of the blocks, and files in turn. A job that is given a time and no size goes on for that
+time.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import count
+
+from gpusim.errors import SimulatedFailure
+
+Block = tuple[int, int, int]  # first byte of the file and of the buffer, and size
+
+
+class FileApi(StrEnum):
+    """Through which interface a file is read or written."""
+
+    SYNC = "sync"  # hipFileRead, hipFileWrite
+    ASYNC = "async"  # hipFileReadAsync, hipFileWriteAsync
+    BATCH = "batch"  # hipFileBatchIOSubmit
+    POSIX = "posix"  # pread or pwrite, and hipMemcpy
+
+
+class Bounce(StrEnum):
+    """The host buffer through which a POSIX program reaches the GPU."""
+
+    PAGEABLE = "pageable"  # malloc
+    PINNED = "pinned"  # hipHostMalloc
+
+
+@dataclass(frozen=True, slots=True)
+class FileJob:
+    """What a step asks for. Sizes and offsets in bytes."""
+
+    files: Sequence[str]
+    buffer: str
+    write: bool
+    api: FileApi
+    io_size: int
+    size: int | None
+    file_offset: int
+    buffer_offset: int
+    shuffled: bool  # the next block is drawn, not the following one
+    threads: int
+    depth: int
+    stream: str | None = None
+    bounce: Bounce = Bounce.PAGEABLE
+    direct: bool = False  # POSIX: with O_DIRECT
+    timeout_ps: int | None = None  # of a batch's status call
+    duration_ps: int | None = None  # no block is begun after this time
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """The blocks `first` to `end` - 1 of a job, in file number `file`: one thread's."""
+
+    number: int
+    file: str
+    first: int
+    end: int
+
+
+class Layout:
+    """Where the blocks of a job lie in one of its files and in its buffer."""
+
+    def __init__(self, job: FileJob, *, file_bytes: int, buffer_bytes: int) -> None:
+        file_span, buffer_span = file_bytes - job.file_offset, buffer_bytes - job.buffer_offset
+        total = job.size
+        if job.write and file_span <= 0:
+            file_span = total if total is not None else buffer_span  # it is written at its end
+        endless = total is None and job.duration_ps is not None
+        if total is None:
+            total = min(file_span, buffer_span)
+        if total <= 0 or buffer_span <= 0 or file_span <= 0:
+            raise SimulatedFailure(
+                "io_error", f"nothing of file {job.files[0]!r} and {job.buffer!r} is left there"
+            )
+        self.job = job
+        self.total = total
+        self._endless = endless
+        step = job.io_size
+        self.blocks = -(-total // step)
+        self._last = total - (self.blocks - 1) * step
+        whole = job.write and job.size is not None and job.size > file_span and not job.shuffled
+        self._in_file = self.blocks if whole or total <= file_span else max(1, file_span // step)
+        self._in_buffer = self.blocks if total <= buffer_span else max(1, buffer_span // step)
+
+    def shares(self) -> list[Share]:
+        """One a thread; threads without blocks have none."""
+        job, blocks = self.job, self.blocks
+        cuts = [blocks * thread // job.threads for thread in range(job.threads + 1)]
+        return [
+            Share(thread, job.files[thread % len(job.files)], cuts[thread], cuts[thread + 1])
+            for thread in range(job.threads)
+            if cuts[thread] < cuts[thread + 1] or self._endless
+        ]
+
+    def of(self, share: Share, seed: str) -> Iterator[Block]:
+        """The blocks of a share, in the order in which they are asked for."""
+        job, step = self.job, self.job.io_size
+        draw = random.Random(f"{seed}.{share.number}") if job.shuffled else None
+        for block in count(share.first) if self._endless else range(share.first, share.end):
+            place = draw.randrange(self._in_file) if draw else block % self._in_file
+            size = self._last if (place if draw or self._endless else block) == self.blocks - 1 else step
+            yield job.file_offset + place * step, job.buffer_offset + block % self._in_buffer * step, size

@@ -1,0 +1,198 @@
+"""File calls of a program: registration, and jobs of reads and writes through each interface."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator
+
+from gpusim.engine.stages import Stages
+from gpusim.errors import CallError, SimulatedFailure
+from gpusim.kinds import Kind
+from gpusim.runtime.allocation import Allocation
+from gpusim.runtime.file_job import Block, FileApi, FileJob, Layout, Share
+from gpusim.runtime.hip import Hip, Steps, Thread
+from gpusim.runtime.hipfile.batch import Batch, iter_stage
+from gpusim.runtime.hipfile.library import HipFile
+from gpusim.runtime.hipfile.scoring import Request
+from gpusim.runtime.hipfile.streams import Answer, AsyncIo
+from gpusim.runtime.hipfile.synchronous import failure, new_request, synchronous
+from gpusim.runtime.operation import Operation
+from gpusim.runtime.posix_io import Posix
+
+
+class Files:
+    """What the file steps of one process call."""
+
+    def __init__(self, hip: Hip, library: HipFile, seed: int) -> None:
+        self._hip = hip
+        self._library = library
+        self._seed = seed
+        self._async = AsyncIo(hip, library)
+
+    def register_file(self, thread: Thread, name: str, *, opened_direct: bool) -> Steps:
+        """hipFileHandleRegister."""
+        yield from thread.stages(
+            _failing(
+                "hipFileHandleRegister", name, self._library.register_file(name, opened_direct=opened_direct)
+            )
+        )
+
+    def register_buffer(self, thread: Thread, name: str) -> Steps:
+        """hipFileBufRegister."""
+        stages = self._library.register_buffer(self._hip.allocation(name))
+        yield from thread.stages(_failing("hipFileBufRegister", name, stages))
+
+    def transfer(self, thread: Thread, job: FileJob, label: str, moved: Callable[[int], None]) -> Steps:
+        """Do a job; `moved` is told the bytes that the program asks for in all.
+
+        Files that are not registered are registered first, as every program has to. Raises SimulatedFailure for an
+        error that a call returns.
+        """
+        allocation = self._hip.allocation(job.buffer)
+        if job.api is not FileApi.POSIX:
+            for name in dict.fromkeys(job.files):
+                if name not in self._library.records:
+                    yield from self.register_file(thread, name, opened_direct=False)
+        layout = Layout(
+            job,
+            file_bytes=min(self._library.files[name].size for name in job.files),
+            buffer_bytes=allocation.size,
+        )
+        asked = 0
+        failures: list[SimulatedFailure] = []
+        body = {
+            FileApi.SYNC: self._sync,
+            FileApi.ASYNC: self._asynchronous,
+            FileApi.BATCH: self._batch,
+            FileApi.POSIX: self._posix,
+        }[job.api]
+
+        def lane(share: Share) -> Callable[[Thread], Steps]:
+            blocks = layout.of(share, f"{self._seed}.{self._hip.kfd.name}.{label}")
+            end = None if job.duration_ps is None else thread.chain.time_ps + job.duration_ps
+
+            def taken(own: Thread) -> Iterator[Block]:
+                nonlocal asked
+                for block in blocks:
+                    if end is not None and own.chain.time_ps >= end:
+                        return
+                    asked += block[2]
+                    yield block
+
+            def run(own: Thread) -> Steps:
+                try:
+                    yield from body(own, job, allocation, share, taken(own))
+                except SimulatedFailure as error:
+                    failures.append(error)
+
+            return run
+
+        shares = layout.shares()
+        if len(shares) == 1:
+            yield from lane(shares[0])(thread)
+        else:
+            yield from thread.side_by_side([lane(share) for share in shares])
+        moved(asked)
+        if failures:
+            raise failures[0]
+
+    # -- one thread of a job ---------------------------------------------------------------------------------------
+
+    def _sync(
+        self, thread: Thread, job: FileJob, allocation: Allocation, share: Share, blocks: Iterator[Block]
+    ) -> Steps:
+        library = self._library
+        buffer = library.buffer(allocation)
+        yield from thread.stages(
+            synchronous(self._hip, library, thread.chain, share.file, buffer, job.write, blocks)
+        )
+
+    def _posix(
+        self, thread: Thread, job: FileJob, allocation: Allocation, share: Share, blocks: Iterator[Block]
+    ) -> Steps:
+        posix = Posix(
+            self._hip,
+            self._library,
+            thread.chain,
+            file=share.file,
+            allocation=allocation,
+            bounce=job.bounce,
+            direct=job.direct,
+        )
+        yield from thread.stages(posix.run(job.write, blocks))
+
+    def _asynchronous(
+        self, thread: Thread, job: FileJob, allocation: Allocation, share: Share, blocks: Iterator[Block]
+    ) -> Steps:
+        """`depth` calls in flight on a stream of the thread's own, or of the step's; the oldest is waited for."""
+        call = "hipFileWriteAsync" if job.write else "hipFileReadAsync"
+        stream = job.stream or f"{job.buffer}.{share.number}"
+        flying: deque[tuple[Operation, Answer]] = deque()
+        try:
+            for block in blocks:
+                if self._hip.kfd.dead:
+                    return
+                if len(flying) == job.depth:
+                    yield from self._landed(thread, flying, call, share.file)
+                request = self._request(allocation, job, share, block)
+                operation, answer, entry = self._async.submit(thread, request, stream)
+                yield from thread.stages(_failing(call, share.file, entry))
+                self._hip.submit(thread, operation, stream)
+                flying.append((operation, answer))
+        except CallError as error:
+            raise failure(call, share.file, error) from None
+        while flying:
+            yield from self._landed(thread, flying, call, share.file)
+
+    @staticmethod
+    def _landed(thread: Thread, flying: deque[tuple[Operation, Answer]], call: str, file: str) -> Steps:
+        operation, answer = flying.popleft()
+        yield from thread.wait_for(operation)
+        if answer.code is not None:
+            raise failure(call, file, CallError(answer.code))
+
+    def _batch(
+        self, thread: Thread, job: FileJob, allocation: Allocation, share: Share, blocks: Iterator[Block]
+    ) -> Steps:
+        """`depth` entries in flight: one context, and a new entry for each that has ended."""
+        call = "hipFileBatchIOSubmit"
+        try:
+            batch = Batch(self._hip, self._library, job.depth)
+            room = job.depth
+            while not self._hip.kfd.dead:
+                requests = [
+                    self._request(allocation, job, share, block)
+                    for _, block in zip(range(room), blocks, strict=False)
+                ]
+                if requests:
+                    yield from thread.stages(iter_stage(Kind.IO_SUBMIT, self._library.costs.call))
+                    batch.submit(thread, requests)
+                if not batch.entries:
+                    break
+                yield from batch.status(thread, 1, job.timeout_ps)
+                ended = batch.take()
+                if not ended:
+                    batch.cancel()
+                    raise SimulatedFailure(
+                        "io_error",
+                        f"hipFileBatchIOGetStatus of file {share.file!r}: timeout, the rest is canceled",
+                    )
+                for entry in ended:
+                    if entry.answer.code is not None:
+                        raise failure(call, share.file, CallError(entry.answer.code))
+                room = len(ended)
+        except CallError as error:
+            raise failure(call, share.file, error) from None
+
+    def _request(self, allocation: Allocation, job: FileJob, share: Share, block: Block) -> Request:
+        request = new_request(self._library, share.file, self._library.buffer(allocation), job.write)
+        request.file_offset, request.buffer_offset, request.size = block
+        return request
+
+
+def _failing(call: str, name: str, stages: Stages) -> Stages:
+    """Stages whose error ends the program."""
+    try:
+        yield from stages
+    except CallError as error:
+        raise failure(call, name, error) from None

@@ -1,0 +1,128 @@
+"""What the backends call, for one host thread: HIP, the driver, Linux, with the faults that are injected there."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gpusim.driver.ais import Bytes
+from gpusim.engine.record import Chain
+from gpusim.engine.stages import Stages
+from gpusim.errors import CallError
+from gpusim.hardware.gpu import Gpu
+from gpusim.kinds import Kind
+from gpusim.runtime.copies import staged_down, staged_up
+from gpusim.runtime.hip import Hip
+from gpusim.runtime.hipfile.faults import FaultPlace
+from gpusim.runtime.hipfile.scoring import Request
+from gpusim.runtime.operations import in_null_stream
+from gpusim.spec import PAGE_BYTES
+
+if TYPE_CHECKING:
+    from gpusim.runtime.hipfile.library import HipFile
+
+
+class Calls:
+    """The `System` of the backends. `chain` is the critical path of the thread that calls.
+
+    The bounce buffer is pageable memory: hipMemcpy goes through HIP's staging buffers, and the CPU copies once more.
+    """
+
+    def __init__(self, hip: Hip, library: HipFile, chain: Chain) -> None:
+        self._hip = hip
+        self._library = library
+        self._kernel = library.kernel
+        self._pages = hip.node.host_spec.pages
+        self.chain = chain
+
+    def ais(self, request: Request, size: int) -> Bytes:
+        """The fast path's one ioctl."""
+        library = self._library
+        before = self._entry(request)
+        if self.chain.who not in library.started:
+            library.started.add(self.chain.who)
+            before += library.costs.first_call
+        try:
+            size = library.injector.limit(FaultPlace.FASTPATH, request.file.name, size)
+        except CallError as error:
+            return _fails(error, before)
+        return library.ais.rw(
+            self._kernel,
+            self.chain,
+            process=library.number,
+            gpu=request.buffer.gpu,
+            file=request.file,
+            offset=request.file_offset,
+            size=size,
+            vram_offset=request.buffer_offset,
+            write=request.write,
+            before_ps=before,
+        )
+
+    def _entry(self, request: Request) -> int:
+        """The library's own part of a request: it asks HIP twice about a buffer that is not registered."""
+        costs = self._library.costs
+        return costs.call + (0 if request.buffer.registered else 2 * costs.query)
+
+    def map_bounce(self, request: Request, size: int) -> Stages:
+        """A request of the fallback begins here, so it pays for its way to here too."""
+        yield Kind.IO_SUBMIT, self._entry(request)
+        self._library.injector.limit(FaultPlace.BOUNCE_MMAP, request.file.name, size)
+        yield Kind.BOUNCE_MAP, self._library.costs.map
+
+    def unmap_bounce(self, touched: int) -> Stages:
+        """Zap the pages that were touched."""
+        yield Kind.BOUNCE_MAP, -(-touched // PAGE_BYTES) * self._pages.free
+
+    def _touch(self, fresh: int) -> Stages:
+        """A page fault for each page that is touched for the first time."""
+        cost = self._pages
+        yield Kind.BOUNCE_MAP, -(-fresh // PAGE_BYTES) * (cost.fault + cost.alloc + cost.zero)
+
+    def pread(self, request: Request, done: int, size: int, fresh: int) -> Bytes:
+        """Through the page cache."""
+        size = self._library.injector.limit(FaultPlace.PREAD, request.file.name, size)
+        moved = yield from self._kernel.pread(request.file, request.file_offset + done, size)
+        if fresh:
+            yield from self._touch(min(fresh, moved))
+        return moved
+
+    def pwrite(self, request: Request, done: int, size: int) -> Bytes:
+        """Through the page cache."""
+        size = self._library.injector.limit(FaultPlace.PWRITE, request.file.name, size)
+        return (yield from self._kernel.pwrite(request.file, request.file_offset + done, size))
+
+    def fdatasync(self, request: Request) -> Stages:
+        """After each chunk."""
+        self._library.injector.limit(FaultPlace.FDATASYNC, request.file.name, 0)
+        yield from self._kernel.fdatasync(request.file)
+
+    def to_device(self, request: Request, size: int) -> Stages:
+        """A blocking hipMemcpy."""
+        gpu = self._gpu(request)
+        setup = gpu.spec.sdma.copy_h2d
+        return self._memcpy(request, size, setup, staged_up(self._hip, gpu, size))
+
+    def from_device(self, request: Request, size: int, fresh: int) -> Stages:
+        """A blocking hipMemcpy; the null stream has nothing left to wait for then."""
+        gpu = self._gpu(request)
+        if fresh:
+            yield from self._touch(fresh)
+        setup = gpu.spec.sdma.copy_d2h
+        yield from self._memcpy(request, size, setup, staged_down(self._hip, gpu, size))
+
+    def _memcpy(self, request: Request, size: int, setup: int, copy: Stages) -> Stages:
+        def work() -> Stages:
+            yield Kind.COPY_SETUP, setup
+            self._library.injector.limit(FaultPlace.HIP_MEMCPY, request.file.name, size)
+            yield from copy
+
+        return in_null_stream(self._hip, self.chain, work())
+
+    def _gpu(self, request: Request) -> Gpu:
+        return self._hip.node.devices[request.buffer.gpu].gpu
+
+
+def _fails(error: CallError, before_ps: int) -> Bytes:
+    """A call that costs its way there, and fails."""
+    yield Kind.IO_SUBMIT, before_ps
+    raise error

@@ -1,0 +1,86 @@
+"""One host thread's requests: counted, and laid to the path that they took."""
+
+from __future__ import annotations
+
+from gpusim.driver.ais import Bytes
+from gpusim.engine.record import Chain
+from gpusim.errors import CallError
+from gpusim.runtime.hip import Hip
+from gpusim.runtime.hipfile.backends import Outcome, serve
+from gpusim.runtime.hipfile.calls import Calls
+from gpusim.runtime.hipfile.library import HipFile
+from gpusim.runtime.hipfile.scoring import FASTPATH_SCORE, Reason, Request
+from gpusim.runtime.io_log import Series
+
+_UNALIGNED = frozenset({Reason.FILE_OFFSET_UNALIGNED, Reason.SIZE_UNALIGNED, Reason.BUFFER_UNALIGNED})
+
+
+class Client:
+    """Requests one after another on `chain`. Whoever serves one tells `answered` or `failed` of it.
+
+    `close` lays what the last ones spent to their path.
+    """
+
+    __slots__ = ("_chain", "_library", "_mark", "_path", "_series", "_write", "calls", "outcome")
+
+    def __init__(self, hip: Hip, library: HipFile, chain: Chain, *, write: bool) -> None:
+        self._library = library
+        self._chain = chain
+        self._write = write
+        self._path = ""
+        self._series: Series | None = None
+        self._mark = chain.sums.copy()
+        self.calls = Calls(hip, library, chain)
+        self.outcome = Outcome()
+
+    def request(self, request: Request) -> Bytes:
+        """Serve one. Raises CallError."""
+        return serve(request, self._library.config, self.calls, self.outcome)
+
+    def answered(self, request: Request, start_ps: int, moved: int) -> None:
+        """The request of `start_ps` moved so many bytes, just now."""
+        outcome, library = self.outcome, self._library
+        end = self._chain.time_ps
+        series = self._series
+        if series is None or outcome.path != self._path:
+            series = self._to(outcome.path)
+        series.add(start_ps, end, moved, outcome.reason)
+        statistics = library.statistics
+        if statistics.level:
+            gpu = request.buffer.gpu
+            if outcome.failed is not None:
+                statistics.failed(gpu, "fastpath", write=self._write)
+                library.log.of(library.process, "fastpath", self._write).failed(outcome.failed)
+            statistics.rejections += outcome.fastpath_score != FASTPATH_SCORE
+            statistics.served(
+                gpu,
+                series.path,
+                write=self._write,
+                size=moved,
+                time_ps=end - start_ps,
+                unaligned=outcome.reason in _UNALIGNED,
+            )
+
+    def failed(self, request: Request, error: CallError) -> None:
+        """The request ended with an error."""
+        outcome, library = self.outcome, self._library
+        if outcome.failed is not None:
+            library.statistics.failed(request.buffer.gpu, "fastpath", write=self._write)
+            library.log.of(library.process, "fastpath", self._write).failed(outcome.failed)
+        if outcome.path not in ("fastpath", "rejected"):
+            library.statistics.failed(request.buffer.gpu, "fallback", write=self._write)
+            self._to(outcome.path).failed(error.code)
+
+    def _to(self, path: str) -> Series:
+        """The series of a path; what was spent since the last change belongs to the one before."""
+        self.close()
+        self._path = path
+        kept = "fastpath" if path == "fastpath" else "fallback"
+        self._series = self._library.log.of(self._library.process, kept, self._write)
+        return self._series
+
+    def close(self) -> None:
+        """Lay what was spent since the last time to the path in use."""
+        if self._series is not None:
+            self._series.charge(self._mark, self._chain.sums)
+            self._mark = self._chain.sums.copy()

@@ -1,0 +1,122 @@
+"""hipFile in one process: what is registered, its configuration, and what its requests share (`hipfile.md` 3.3)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from gpusim.driver.ais import Ais
+from gpusim.engine.environment import Environment
+from gpusim.engine.mutex import Mutex
+from gpusim.engine.server import Server
+from gpusim.engine.stages import Stages
+from gpusim.errors import CallError
+from gpusim.kinds import Kind
+from gpusim.linux.file import File
+from gpusim.linux.file_io import FileIo
+from gpusim.linux.library_costs import LibraryCosts
+from gpusim.runtime.allocation import Allocation, Allocator
+from gpusim.runtime.hipfile import codes
+from gpusim.runtime.hipfile.config import Configuration
+from gpusim.runtime.hipfile.faults import Injector
+from gpusim.runtime.hipfile.pool import Pool
+from gpusim.runtime.hipfile.registration import (
+    BufferRecord,
+    FileRecord,
+    MemoryType,
+    look_up,
+    register_file,
+)
+from gpusim.runtime.hipfile.statistics import Statistics
+from gpusim.runtime.io_log import IoLog
+from gpusim.spec import PAGE_BYTES
+
+_MEMORY: Mapping[Allocator, MemoryType] = {
+    Allocator.HIP_MALLOC: MemoryType.DEVICE,
+    Allocator.HSA_POOL: MemoryType.DEVICE,
+    Allocator.HIP_HOST_MALLOC: MemoryType.HOST,
+    Allocator.HIP_MALLOC_MANAGED: MemoryType.MANAGED,
+    Allocator.MANAGED_GLOBAL: MemoryType.MANAGED,
+}
+
+
+class HipFile:
+    """The library's state. `host_functions` is held by the host function that runs: HIP has one thread for them.
+
+    Left out: the library's own reader-writer lock, which only registrations hold exclusively.
+    """
+
+    def __init__(
+        self,
+        *,
+        env: Environment,
+        process: str,
+        number: int,
+        config: Configuration,
+        costs: LibraryCosts,
+        ais: Ais,
+        kernel: FileIo,
+        files: Mapping[str, File],
+        injector: Injector,
+        log: IoLog,
+        pool_threads: int,
+        patched_pool: bool,
+    ) -> None:
+        self.env = env
+        self.process = process
+        self.number = number
+        self.config = config
+        self.costs = costs
+        self.ais = ais
+        self.kernel = kernel
+        self.files = files
+        self.injector = injector
+        self.log = log
+        self.statistics = Statistics(config)
+        self.host_functions = Mutex(env, f"{process}.host_functions")
+        self.monitor = Server(env, f"{process}.hipfile_monitor")  # frees pinned buffers
+        #: are submitted batches carried out? Not by old revisions, unless they were patched to
+        self.batch_runs = config.revision.batch_runs or patched_pool
+        self.pool = Pool(env, f"{process}.hipfile_pool", pool_threads)
+        self.started: set[int] = set()  # threads that have made a fast-path request
+        self.users = 0  # of the driver: opened implicitly by the first registration
+        self.records: dict[str, FileRecord] = {}
+        self._buffers: set[Allocation] = set()
+
+    def register_file(self, name: str, *, opened_direct: bool) -> Stages:
+        """hipFileHandleRegister. Raises CallError for a file that is registered, or cannot be opened so."""
+        file = self.files[name]
+        if opened_direct and not file.supports_o_direct:
+            raise CallError("EINVAL")  # open() itself
+        yield Kind.IO_SUBMIT, self.costs.register_file
+        if name in self.records:
+            raise CallError(codes.ALREADY_REGISTERED)
+        self.records[name] = register_file(file)
+        self.users = max(self.users, 1)
+        self.statistics.file_registrations += 1
+
+    def register_buffer(self, allocation: Allocation) -> Stages:
+        """hipFileBufRegister. A failing one still opens the driver."""
+        self.users = max(self.users, 1)
+        yield Kind.IO_SUBMIT, self.costs.register_buffer
+        look_up(self.buffer(allocation))
+        self._buffers.add(allocation)
+        self.statistics.buffer_registrations += 1
+
+    def record(self, name: str) -> FileRecord:
+        """What registration found out about a file. Raises CallError for one that is not registered."""
+        if not self.users:
+            raise CallError("EINVAL")
+        found = self.records.get(name)
+        if found is None:
+            raise CallError(codes.NOT_REGISTERED)
+        return found
+
+    def buffer(self, allocation: Allocation) -> BufferRecord:
+        """What HIP, or the registration, says of a buffer."""
+        return BufferRecord(
+            address=allocation.vma.first * PAGE_BYTES,
+            length=allocation.size,
+            memory=_MEMORY.get(allocation.allocator, MemoryType.UNREGISTERED),
+            gpu=allocation.gpu,
+            registered=allocation in self._buffers,
+        )

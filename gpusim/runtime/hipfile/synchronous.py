@@ -1,0 +1,72 @@
+"""hipFileRead and hipFileWrite in a loop: a thread asks for the next block when it has the last one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from gpusim.engine.record import Chain
+from gpusim.engine.stages import Stages
+from gpusim.errors import CallError, SimulatedFailure
+from gpusim.runtime.file_job import Block
+from gpusim.runtime.hip import Hip
+from gpusim.runtime.hipfile.client import Client
+from gpusim.runtime.hipfile.library import HipFile
+from gpusim.runtime.hipfile.registration import BufferRecord, look_up
+from gpusim.runtime.hipfile.scoring import Request
+
+
+def new_request(library: HipFile, file: str, buffer: BufferRecord, write: bool) -> Request:
+    """A request for nothing yet: file and buffer are looked up. Raises CallError."""
+    record = library.record(file)
+    return Request(
+        write=write,
+        file=library.files[file],
+        record=record,
+        buffer=look_up(buffer),
+        file_offset=0,
+        buffer_offset=0,
+        size=0,
+    )
+
+
+def synchronous(
+    hip: Hip,
+    library: HipFile,
+    chain: Chain,
+    file: str,
+    buffer: BufferRecord,
+    write: bool,
+    blocks: Iterable[Block],
+) -> Stages:
+    """The stages of one thread. What a call leaves (a short count) is asked for again; 0 bytes end the job."""
+    client = Client(hip, library, chain, write=write)
+    kfd = hip.kfd
+    call = "hipFileWrite" if write else "hipFileRead"
+    try:
+        request = new_request(library, file, buffer, write)
+    except CallError as error:
+        raise failure(call, file, error) from None
+    try:
+        for offset, place, size in blocks:
+            request.file_offset, request.buffer_offset, request.size = offset, place, size
+            while True:
+                start = chain.time_ps
+                moved = yield from client.request(request)
+                client.answered(request, start, moved)
+                if moved == request.size or not moved or kfd.dead:
+                    break
+                request.file_offset += moved
+                request.buffer_offset += moved
+                request.size -= moved
+            if not moved or kfd.dead:
+                break
+    except CallError as error:
+        client.failed(request, error)
+        raise failure(call, file, error) from None
+    finally:
+        client.close()
+
+
+def failure(call: str, file: str, error: CallError) -> SimulatedFailure:
+    """What a program that does not expect an error makes of it."""
+    return SimulatedFailure("io_error", f"{call} of file {file!r}: {error.code}")

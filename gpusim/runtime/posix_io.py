@@ -1,0 +1,116 @@
+"""pread and pwrite by a program of its own, and hipMemcpy where the buffer is on a GPU.
+
+The program has one host buffer of a block's size per thread, which it has used before. A copy engine that takes what a
+core has just written waits for the part that is still in the core's private cache (`derived.md`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from gpusim.driver.ais import Bytes
+from gpusim.driver.migrate import sdma_transfer
+from gpusim.engine.record import Chain
+from gpusim.engine.stages import Stages
+from gpusim.errors import CallError
+from gpusim.hardware.gpu import Gpu
+from gpusim.kinds import Kind
+from gpusim.runtime.allocation import Allocation, Allocator
+from gpusim.runtime.copies import staged_down, staged_up
+from gpusim.runtime.file_job import Block, Bounce
+from gpusim.runtime.hip import Hip
+from gpusim.runtime.hipfile.faults import FaultPlace
+from gpusim.runtime.hipfile.library import HipFile
+from gpusim.runtime.hipfile.synchronous import failure
+from gpusim.runtime.operations import in_null_stream
+
+_REASON = "the program calls pread and pwrite itself"
+
+
+class Posix:
+    """One thread of such a program."""
+
+    def __init__(
+        self,
+        hip: Hip,
+        library: HipFile,
+        chain: Chain,
+        *,
+        file: str,
+        allocation: Allocation,
+        bounce: Bounce,
+        direct: bool,
+    ) -> None:
+        self._hip = hip
+        self._library = library
+        self._chain = chain
+        self._file = library.files[file]
+        self._direct = direct
+        self._pinned = bounce is Bounce.PINNED
+        on_device = allocation.allocator in (Allocator.HIP_MALLOC, Allocator.HSA_POOL)
+        self._gpu: Gpu | None = hip.node.devices[allocation.gpu].gpu if on_device else None
+
+    def run(self, write: bool, blocks: Iterable[Block]) -> Stages:
+        """All blocks, one after another; reading ends with the file."""
+        chain = self._chain
+        series = self._library.log.of(self._library.process, "posix", write)
+        before = chain.sums.copy()
+        step = self._write if write else self._read
+        try:
+            for offset, _, size in blocks:
+                done = 0
+                while done < size and not self._hip.kfd.dead:
+                    start = chain.time_ps
+                    moved = yield from step(offset + done, size - done)
+                    series.add(start, chain.time_ps, moved, _REASON)
+                    done += moved
+                    if not moved:
+                        return
+        except CallError as error:
+            series.failed(error.code)
+            raise failure("pwrite" if write else "pread", self._file.name, error) from None
+        finally:
+            series.charge(before, chain.sums)
+
+    def _read(self, offset: int, size: int) -> Bytes:
+        while True:
+            try:
+                size = self._library.injector.limit(FaultPlace.PREAD, self._file.name, size)
+                moved = yield from self._library.kernel.pread(self._file, offset, size, direct=self._direct)
+                break
+            except CallError as error:
+                if error.code != "EINTR":
+                    raise
+        if moved and self._gpu is not None:
+            yield from in_null_stream(self._hip, self._chain, self._up(self._gpu, moved))
+        return moved
+
+    def _write(self, offset: int, size: int) -> Bytes:
+        if self._gpu is not None:
+            yield from in_null_stream(self._hip, self._chain, self._down(self._gpu, size))
+        while True:
+            try:
+                size = self._library.injector.limit(FaultPlace.PWRITE, self._file.name, size)
+                return (yield from self._library.kernel.pwrite(self._file, offset, size, direct=self._direct))
+            except CallError as error:
+                if error.code != "EINTR":
+                    raise
+
+    def _up(self, gpu: Gpu, size: int) -> Stages:
+        yield Kind.COPY_SETUP, gpu.spec.sdma.copy_h2d
+        self._library.injector.limit(FaultPlace.HIP_MEMCPY, self._file.name, size)
+        if not self._pinned:
+            yield from staged_up(self._hip, gpu, size)
+            return
+        if not self._direct:  # a core has written it; with direct I/O the drive has
+            costs = self._library.costs
+            yield Kind.CACHE_DRAIN, round(min(size, costs.private_cache) * 1e12 / costs.dirty_drain)
+        yield sdma_transfer(gpu, gpu.h2d, size)
+
+    def _down(self, gpu: Gpu, size: int) -> Stages:
+        yield Kind.COPY_SETUP, gpu.spec.sdma.copy_d2h
+        self._library.injector.limit(FaultPlace.HIP_MEMCPY, self._file.name, size)
+        if self._pinned:
+            yield sdma_transfer(gpu, gpu.d2h, size)
+        else:
+            yield from staged_down(self._hip, gpu, size)
