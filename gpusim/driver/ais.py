@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 
-from pydantic import Field
-
+from gpusim.driver.ais_spec import AisSpec
 from gpusim.engine.environment import Environment
 from gpusim.engine.record import Chain
 from gpusim.engine.server import Server
@@ -18,23 +17,13 @@ from gpusim.errors import CallError
 from gpusim.kinds import Kind
 from gpusim.linux.file import File
 from gpusim.linux.file_io import FileIo
-from gpusim.spec import PAGE_BYTES, Duration, Spec
+from gpusim.spec import PAGE_BYTES
 
 #: stages that return the number of bytes moved
 Bytes = Generator[Stage, int, int]
 
 _REACHED = Do(lambda: None)  # the clock catches up with what the stages have reached
 _ATTEMPTS = 4  # in a row that move nothing: the first and three repeats
-
-
-class AisSpec(Spec):
-    """What the driver pays for a call."""
-
-    ioctl: Duration = Field(description="one call: enter, take the file, look up its PCI device, leave")
-    page: Duration = Field(description="scatter list and vector, per 4 KiB page of the buffer")
-    p2p_check: Duration = Field(description="may this drive reach this GPU: kept after success, per process")
-    pin: Duration = Field(description="pin the buffer, under the lock of the GPU")
-    unpin: Duration = Field(description="unpin the buffer, under the same lock")
 
 
 class Ais:

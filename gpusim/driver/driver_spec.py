@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field, field_validator
 
-from gpusim.driver.ais import AisSpec
+from gpusim.driver.ais_spec import AisSpec
 from gpusim.driver.interrupt_spec import InterruptSpec
 from gpusim.driver.switches import (
     Ack,

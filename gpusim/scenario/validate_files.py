@@ -1,4 +1,4 @@
-"""Checks of file steps and injected faults: keys that the chosen interface ignores, places outside files and buffers."""
+"""Checks of file steps and injected faults: keys that an interface ignores, places outside files and buffers."""
 
 from __future__ import annotations
 
@@ -35,7 +35,8 @@ def check_file_step(process: ProcessPart, step: StepPart, mistakes: Mistakes, kn
     if not isinstance(args, FileTransfer):
         return
     for key, apis in _BY_API.items():
-        if key in step.raw_args and args.api not in apis:
+        written = key in step.raw_args and getattr(args, key) != type(args).model_fields[key].default
+        if written and args.api not in apis:
             legal = f"api: {' or '.join(apis)}"
             mistakes.report((*where, key), f"api {args.api} would ignore this key", legal=legal, key=True)
     if step.step is not None and step.step.stream is not None and args.api is not TransferApi.ASYNC:
