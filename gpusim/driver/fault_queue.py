@@ -50,6 +50,8 @@ class Granule:
         if self.region.writable is not None:
             return [page for page, fault in self.faults.items() if self._open(page, fault)]
         valid = self.region.valid
+        if valid.find(INVALID, min(self.faults), max(self.faults) + 1) < 0:
+            return []
         return [page for page in self.faults if valid[page] == INVALID]
 
     def open(self) -> tuple[int, Fault] | None:
@@ -57,7 +59,10 @@ class Granule:
         if self.region.writable is not None:
             return next((item for item in self.faults.items() if self._open(*item)), None)
         valid = self.region.valid
-        return next((item for item in self.faults.items() if valid[item[0]] == INVALID), None)
+        for item in self.faults.items():
+            if valid[item[0]] == INVALID:
+                return item
+        return None
 
     def _open(self, page: int, fault: Fault) -> bool:
         """Does the access still find no PTE, or none that it may use?"""
@@ -125,19 +130,19 @@ class FaultQueue:
         granule: Granule | None = region.pending.get(key)
         if granule is None:
             granule = self._open(key, region, page)
-            fresh = True
-        else:
-            if page in granule.faults:
-                return False  # the CAM knows this page
-            fresh = False
-        granule.faults[page] = fault
-        group = granule.group
-        group.pages += 1
-        if group.ready_ps:
-            self._waiting_pages += 1
-        else:
-            self._ready_pages += 1
-        return fresh
+            granule.faults[page] = fault
+            self._count(granule.group, 1)
+            return True
+        faults = granule.faults
+        if page not in faults:  # else the CAM knows it
+            faults[page] = fault
+            group = granule.group
+            group.pages += 1
+            if group.ready_ps:
+                self._waiting_pages += 1
+            else:
+                self._ready_pages += 1
+        return False
 
     def _open(self, key: int, region: Region, page: int) -> Granule:
         now = self._env._now

@@ -6,6 +6,7 @@ It holds the SVM mutex of the process from the look-up to the end of the mapping
 from __future__ import annotations
 
 from collections import Counter
+from operator import itemgetter, sub
 
 from gpusim.driver.events import EventLog
 from gpusim.driver.fatal_fault import kill_for_fault
@@ -24,7 +25,7 @@ from gpusim.hardware.gpuvm import Region, Vm
 from gpusim.hardware.retry import Fault, first_send_after
 from gpusim.kinds import Kind
 
-_PIECES = tuple(map(int, PIECES))
+_pieces = itemgetter(*map(int, PIECES))
 _DELIVERY = PIECES.index(Kind.FAULT_DELIVERY)
 _SKIP = PIECES.index(Kind.RECENT_SKIP)
 _QUEUE = PIECES.index(Kind.FAULT_QUEUE)
@@ -326,7 +327,7 @@ class FaultWorker:
         delivered = min(fault.sent_ps + self._gpu.delivery_ps, started)
         skip = max(0, min(window, started) - delivered)
         after = self.chain.sums
-        pieces = [after[kind] - before[kind] for kind in _PIECES]
+        pieces = list(map(sub, _pieces(after), _pieces(before)))
         pieces[_DELIVERY] += delivered - fault.sent_ps
         pieces[_SKIP] += skip
         pieces[_QUEUE] += started - delivered - skip

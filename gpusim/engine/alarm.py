@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from gpusim.engine.environment import Environment
 
-_NORMAL = 1  # SimPy's priority of ordinary events
+NORMAL = 1  # SimPy's priority of ordinary events
 #: (time in ps, priority, order): the place of an alarm among the entries of SimPy's queue
-Key = tuple[Any, int, int]
+#: (more may follow, which is never compared)
+Key = tuple[Any, ...]
 #: the key of an alarm that is not set
-NEVER: Key = (inf, _NORMAL, 0)
+NEVER: Key = (inf, NORMAL, 0)
 
 
 class Alarm:
@@ -39,7 +40,7 @@ class Alarm:
         if time_ps is None:
             self.key = NEVER
         elif time_ps != self.key[0]:
-            self.key = (time_ps, _NORMAL, next(self._env._eid))
+            self.key = (time_ps, NORMAL, next(self._env._eid))
         else:
             return
         self._env.alarm_moved(self)
@@ -48,5 +49,5 @@ class Alarm:
         """The time has come."""
         self.rings += 1
         time_ps = self._ring()
-        self.key = NEVER if time_ps is None else (time_ps, _NORMAL, next(self._env._eid))
+        self.key = NEVER if time_ps is None else (time_ps, NORMAL, next(self._env._eid))
         self._env.alarm_moved(self)

@@ -9,14 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Generator
 from heapq import heappop, heappush
 from itertools import count
+from math import inf
 from time import monotonic
-from typing import Any
+from typing import Any, Protocol
 
 import simpy
 
-from gpusim.engine.alarm import NEVER, Alarm
-
-_NORMAL = 1  # SimPy's priority of ordinary events
+from gpusim.engine.alarm import NEVER, NORMAL, Key
 
 
 class Timer:
@@ -79,13 +78,13 @@ class Lean:
         if delay is not None:
             env = self._env
             self.callbacks = _RESUME_LEAN
-            heappush(env._queue, (env._now + delay, _NORMAL, next(env._eid), self))
+            heappush(env._queue, (env._now + delay, NORMAL, next(env._eid), self))
 
     def wake_at(self, time_ps: int) -> None:
         """Resume a parked process at `time_ps`."""
         env = self._env
         self.callbacks = _RESUME_LEAN
-        heappush(env._queue, (time_ps, _NORMAL, next(env._eid), self))
+        heappush(env._queue, (time_ps, NORMAL, next(env._eid), self))
 
 
 def _resume_lean(lean: Lean) -> None:
@@ -93,6 +92,16 @@ def _resume_lean(lean: Lean) -> None:
 
 
 _RESUME_LEAN = (_resume_lean,)
+
+
+class Rings(Protocol):
+    """Something that is due at a time which may move: it stands beside the queue."""
+
+    key: Key
+
+    def ring(self) -> None:
+        """The time of `key` has come."""
+        ...
 
 
 class Progress:
@@ -117,10 +126,11 @@ class Environment(simpy.Environment):
         super().__init__(0)
         self._eid = count()
         self.events = 0
-        self._stopped = False
-        self._alarms: list[Alarm] = []
-        self._alarm: Alarm | None = None  # the one that is due first
-        self._alarm_key = NEVER  # its place among the entries of the queue
+        self.stopped = False
+        self.limit_ps: int | float = inf  # of the run in hand
+        self._alarms: list[Rings] = []
+        self._alarm: Rings | None = None  # the one that is due first
+        self.alarm_key = NEVER  # its place among the entries of the queue
 
     @property
     def now(self) -> int:
@@ -130,24 +140,24 @@ class Environment(simpy.Environment):
     def call_at(self, time_ps: int, fn: Callable[[], None]) -> Timer:
         """Call `fn` at `time_ps` (not before now)."""
         timer = Timer(fn)
-        heappush(self._queue, (time_ps, _NORMAL, next(self._eid), timer))
+        heappush(self._queue, (time_ps, NORMAL, next(self._eid), timer))
         return timer
 
-    def add_alarm(self, alarm: Alarm) -> None:
+    def add_alarm(self, alarm: Rings) -> None:
         """Watch an alarm; it lives as long as the environment."""
         self._alarms.append(alarm)
 
-    def alarm_moved(self, alarm: Alarm) -> None:
+    def alarm_moved(self, alarm: Rings) -> None:
         """An alarm is due at another time."""
-        if alarm.key < self._alarm_key:
+        if alarm.key < self.alarm_key:
             self._alarm = alarm
-            self._alarm_key = alarm.key
+            self.alarm_key = alarm.key
         elif alarm is self._alarm:
             for other in self._alarms:
                 if other.key < alarm.key:
                     alarm = other
             self._alarm = alarm
-            self._alarm_key = alarm.key
+            self.alarm_key = alarm.key
 
     def step(self) -> None:
         """Process the next event or alarm; for SimPy's own `run`."""
@@ -161,7 +171,7 @@ class Environment(simpy.Environment):
 
     def peek(self) -> int | float:
         """The time of the next event or alarm; infinite if there is none."""
-        due: int | float = self._alarm_key[0]
+        due: int | float = self.alarm_key[0]
         return min(super().peek(), due)
 
     def lean(
@@ -174,7 +184,8 @@ class Environment(simpy.Environment):
 
     def stop(self) -> None:
         """End `run_to` after the event in hand."""
-        self._stopped = True
+        self.stopped = True
+        self.limit_ps = -1
 
     def run_to(self, limit_ps: int | None = None, tick: Callable[[], None] | None = None) -> bool:
         """Run until nothing is left, `stop()` is called or the clock would pass `limit_ps`.
@@ -182,12 +193,13 @@ class Environment(simpy.Environment):
         `tick` is called about every 0.2 s of wall time. Returns True when the limit ended the run.
         """
         queue = self._queue
-        self._stopped = False
+        self.stopped = False
+        self.limit_ps = inf if limit_ps is None else limit_ps
         due = monotonic() + 0.2
         done = 0
         try:
-            while not self._stopped:
-                key = self._alarm_key
+            while not self.stopped:
+                key = self.alarm_key
                 by_queue = bool(queue) and queue[0] < key
                 if not by_queue and key is NEVER:
                     return False

@@ -129,6 +129,20 @@ class Chain:
                 released_by=self.row,
             )
 
+    def spend_all(self, pieces: tuple[int, ...]) -> None:
+        """The actor spent time on one thing after the other: kind, picoseconds, kind, picoseconds and so on."""
+        if self._recorder.spans:
+            for at in range(0, len(pieces), 2):
+                self.spend(pieces[at], self.time_ps + pieces[at + 1])
+            return
+        sums = self.sums
+        numbers = iter(pieces)
+        for kind in numbers:
+            length = next(numbers)
+            if length > 0:
+                sums[kind] += length
+                self.time_ps += length
+
     def follow(self, released: Snapshot, at_ps: int) -> None:
         """Something else let this actor go on: take over its path, which ends at `at_ps`."""
         self.sums = released[0].copy()

@@ -11,13 +11,14 @@ from __future__ import annotations
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 from gpusim.engine.environment import Environment
 from gpusim.engine.record import Chain
 from gpusim.errors import SimulatedFailure
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Until:
     """The work goes on at `end_ps` (not before what it has reached by itself)."""
 
@@ -38,14 +39,14 @@ class Transfer:
     beside: tuple[int, int] | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Do:
     """Call `fn` when all stages before it have passed."""
 
     fn: Callable[[], None]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Tell:
     """The same, with the critical path of the work up to now."""
 
@@ -67,64 +68,96 @@ def run_stages(
 
     `failed` is called instead when a stage finds that the simulated program fails, at the time reached.
     """
+    _Run(env, chain, stages, done, failed).advance()
 
-    def advance(first: bool) -> None:
-        send = stages.send
+
+class _Run:
+    """Stages at work. An object and not closures: those would refer to each other, and wait for the collector."""
+
+    __slots__ = ("_chain", "_done", "_env", "_failed", "_send", "_stage", "_value")
+
+    _stage: Any  # the Do, Tell or Transfer in hand
+
+    def __init__(
+        self,
+        env: Environment,
+        chain: Chain,
+        stages: Stages,
+        done: Callable[[], None],
+        failed: Callable[[SimulatedFailure], None],
+    ) -> None:
+        self._env = env
+        self._chain = chain
+        self._send: Callable[[Any], Stage] = stages.send
+        self._value: int | None = None  # the first one that is sent to a generator
+        self._done = done
+        self._failed = failed
+
+    def advance(self) -> None:
+        """Up to the next stage that has to be waited for."""
+        chain = self._chain
+        send = self._send
         try:
-            stage = next(stages) if first else send(chain.time_ps)
+            stage = send(self._value)
             while True:
                 if stage.__class__ is tuple:
-                    for at in range(0, len(stage), 2):
-                        chain.spend(stage[at], chain.time_ps + stage[at + 1])
-                elif isinstance(stage, Until):
+                    chain.spend_all(stage)
+                elif stage.__class__ is Until:
                     chain.spend(stage.kind, stage.end_ps, behind=stage.behind)
-                elif isinstance(stage, Tell):
-                    tell = partial(stage.fn, chain)
-                    if chain.time_ps > env.now:
-                        env.call_at(chain.time_ps, partial(act, tell))
+                elif stage.__class__ is Tell:
+                    if chain.time_ps > self._env._now:
+                        self._stage = stage
+                        self._env.call_at(chain.time_ps, self._act)
                         return
-                    tell()
-                elif isinstance(stage, Do):
-                    if chain.time_ps > env.now:
-                        env.call_at(chain.time_ps, lambda fn=stage.fn: act(fn))  # type: ignore[misc]
+                    stage.fn(chain)
+                elif stage.__class__ is Do:
+                    if chain.time_ps > self._env._now:
+                        self._stage = stage
+                        self._env.call_at(chain.time_ps, self._act)
                         return
                     stage.fn()
                 else:
-                    wait_for(stage)  # type: ignore[arg-type]
+                    self._stage = stage
+                    self._value = chain.time_ps
+                    if chain.time_ps > self._env._now:
+                        self._env.call_at(chain.time_ps, self._start)
+                    else:
+                        self._start()
                     return
                 stage = send(chain.time_ps)
         except SimulatedFailure as failure:
-            at_the_time_reached(partial(failed, failure))
+            self._at_the_time_reached(partial(self._failed, failure))
         except StopIteration:
-            at_the_time_reached(done)
+            self._at_the_time_reached(self._done)
 
-    def at_the_time_reached(call: Callable[[], None]) -> None:
-        if chain.time_ps > env.now:
-            env.call_at(chain.time_ps, call)
+    def _at_the_time_reached(self, call: Callable[[], None]) -> None:
+        if self._chain.time_ps > self._env._now:
+            self._env.call_at(self._chain.time_ps, call)
         else:
             call()
 
-    def act(fn: Callable[[], None]) -> None:
+    def _act(self) -> None:
         try:
-            fn()
-        except SimulatedFailure as failure:
-            failed(failure)
-            return
-        advance(False)
-
-    def wait_for(stage: Transfer) -> None:
-        start = chain.time_ps
-
-        def ended() -> None:
-            if stage.beside is not None and start + stage.beside[1] > env.now:
-                chain.spend(stage.beside[0], start + stage.beside[1])
+            if self._stage.__class__ is Tell:
+                self._stage.fn(self._chain)
             else:
-                chain.spend(stage.kind, env.now)
-            advance(False)
+                self._stage.fn()
+        except SimulatedFailure as failure:
+            self._failed(failure)
+            return
+        self._value = self._chain.time_ps
+        self.advance()
 
-        if chain.time_ps > env.now:
-            env.call_at(chain.time_ps, lambda: stage.start(ended))
+    def _start(self) -> None:
+        self._stage.start(self._ended)
+
+    def _ended(self) -> None:
+        """The transfer in hand, which began at `_value`, has ended."""
+        stage, chain, now = self._stage, self._chain, self._env._now
+        beside = stage.beside
+        if beside is not None and self._value + beside[1] > now:
+            chain.spend(beside[0], self._value + beside[1])
         else:
-            stage.start(ended)
-
-    advance(True)
+            chain.spend(stage.kind, now)
+        self._value = chain.time_ps
+        self.advance()

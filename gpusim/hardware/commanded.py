@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpusim.hardware.gpuvm import Region, Vm
+from gpusim.hardware.gpuvm import Region, Vm, Waiter
 from gpusim.hardware.retry import RetryUnit
 
 if TYPE_CHECKING:
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 _NEVER = 1 << 62
 
 
-class Held:
+class Held(Waiter):
     """Stands for a wavefront among the waiters of its page: a valid PTE alone does not let it go on."""
 
     __slots__ = ("page", "wave")

@@ -52,6 +52,8 @@ class Dispatch:
         self.name = name
         self.actor = gpu.recorder.actor(name) if gpu.recorder.spans else 0
         self.recording = gpu.recorder.on
+        self.spans = gpu.recorder.spans
+        self.fault = gpu.retry.fault
         self.counters = gpu.retry.counters_of(vm)
         self.total = stream.steps * stream.passes
         self.slots = min(slots, self.total)
@@ -71,7 +73,10 @@ class Dispatch:
         alone_ps = max(moving_ps + (stream.translation_ps or 0), walked_ps)
         self.translating = 1.0 - moving_ps / alone_ps  # share of a step without contention
         self.alone_ps = int(alone_ps * 1.01) + 2  # a step that takes longer shared the memory
+        self.memory = gpu.hbm
         self.job_class: MemoryClass = gpu.hbm.job_class(hbm_bytes * 1e12 / alone_ps)
+        self.runs_ahead = grouped and stream.translation_ps is not None
+        self.free_ps = self.job_class.alone_ps(self.hbm_bytes)
         self.far = -1 if vm.unified else HOST  # where pages lie behind a link
         self._link_cap = link_cap_bytes_per_s
         self._next = 0  # frontier order: the next step to hand out
@@ -124,28 +129,25 @@ class Dispatch:
         if self._unowned:
             self._own[wave] = self._unowned.pop()
         self._waves += 1
-        wave.lean.resume()
+        wave.begin()
 
     def take(self, wave: Wave, clean: bool) -> int:
         """The next step of `wave`, or -1: its slot is needed elsewhere, joins a stretch, or there is no work.
 
         `clean` says that its last step found all pages mapped: only then a stretch is looked for.
         """
-        if self.dead:
-            return -1
-        if self._own:
-            step, end, stride = self._own[wave]
-            if step >= end:
-                return -1
-            self._own[wave] = (step + stride, end, stride)
-            return step
         step = self._next
-        if step >= self.total or self._stretch is not None or self._waves > self.share:
-            return -1  # with a stretch in flight the slot joins it in `retired`
-        if clean and self._grouped and self._try_stretch(1, None, wave):
-            return -1
-        self._next = step + 1
-        return step
+        if step < self.total and self._stretch is None and self._waves <= self.share and not self.dead:
+            if clean and self._grouped and self._try_stretch(1, None, wave):
+                return -1
+            self._next = step + 1
+            return step
+        if self._own and not self.dead:
+            step, end, stride = self._own[wave]
+            if step < end:
+                self._own[wave] = (step + stride, end, stride)
+                return step
+        return -1  # with a stretch in flight the slot joins it in `retired`
 
     def retired(self, wave: Wave) -> None:
         """`wave` has no more steps of its own."""
@@ -224,6 +226,8 @@ class Dispatch:
 
     def _invalidated(self, region_first: int, region_last: int) -> None:
         """Pages were unmapped: cut the stretch in flight; it goes on as far as its pages are still there."""
+        now = self.env.now
+        self.gpu.hbm.take_back(lambda job: job.start_ps > now and job.memory_class is self.job_class)
         stretch = self._stretch
         if stretch is None:
             return

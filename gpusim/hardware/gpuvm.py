@@ -8,25 +8,36 @@ unless who maps it says otherwise.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Any, Protocol
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 INVALID = 0
 LOCAL = 1  # in the VRAM of the GPU whose tables these are
 HOST = 2  # in host memory, reached over the CPU link
 
-_BLOCK_SHIFT = 9  # waiters are kept by 2 MiB of address space: a PDE0 entry
-_BLOCK = 1 << _BLOCK_SHIFT
-HUGE = _BLOCK_SHIFT  # fragment of a PDE0 used as PTE: log2 of its pages
+BLOCK_SHIFT = 9  # waiters are kept by 2 MiB of address space: a PDE0 entry
+_BLOCK = 1 << BLOCK_SHIFT
+HUGE = BLOCK_SHIFT  # fragment of a PDE0 used as PTE: log2 of its pages
 
 
-class Waiter(Protocol):
+class Waiter(ABC):
     """A wavefront that waits for a page. `valid_at` is told when the PTE became valid."""
+
+    __slots__ = ()
 
     page: int
 
+    @abstractmethod
     def valid_at(self, time_ps: int) -> None: ...
 
+    @staticmethod
+    def valid_together(waiters: Sequence[Waiter], time_ps: int) -> None:
+        """`valid_at` of all `waiters`, whatever they are. Called on the first of them."""
+        for waiter in waiters:
+            waiter.valid_at(time_ps)
+
+    @abstractmethod
     def sends_pending(self, now_ps: int) -> int: ...
 
 
@@ -40,7 +51,6 @@ class Region:
 
     __slots__ = (
         "_align",
-        "_waiting",
         "first_page",
         "fragments",
         "name",
@@ -49,6 +59,7 @@ class Region:
         "pending",
         "valid",
         "vm",
+        "waiting",
         "writable",
     )
 
@@ -61,18 +72,18 @@ class Region:
         # a fragment is aligned: what the address of the buffer allows
         self._align = min(HUGE, (first_page & -first_page).bit_length() - 1) if first_page else HUGE
         # until it is mapped, a block counts as what its first touch will make of it
-        self.fragments = bytearray([0 if vm.unified else self._align]) * -(-pages >> _BLOCK_SHIFT)
+        self.fragments = bytearray([0 if vm.unified else self._align]) * -(-pages >> BLOCK_SHIFT)
         self.writable: bytearray | None = None
-        self._waiting: dict[int, list[Waiter]] = {}
+        self.waiting: dict[int, list[Waiter]] = {}
         self.pending: dict[int, Any] = {}  # what listens to faults keeps here, by block of pages
         self.on_invalidate: list[Callable[[int, int], None]] = []
 
     def wait(self, page: int, waiter: Waiter) -> None:
         """Keep `waiter` until its `page` (an index into this region) is mapped."""
-        block = page >> _BLOCK_SHIFT
-        entries = self._waiting.get(block)
+        block = page >> BLOCK_SHIFT
+        entries = self.waiting.get(block)
         if entries is None:
-            self._waiting[block] = [waiter]
+            self.waiting[block] = [waiter]
         else:
             entries.append(waiter)
 
@@ -96,31 +107,31 @@ class Region:
         `fragment` is the largest that the memory behind them allows (log2 of pages); by default VRAM allows all.
         """
         if first == last:
-            self.fragments[first >> _BLOCK_SHIFT] = 0
+            self.fragments[first >> BLOCK_SHIFT] = 0
         else:
             most = fragment if fragment is not None else HUGE if state == LOCAL else 0
             self._set_fragments(first, last, min(most, self._align))
         self.valid[first : last + 1] = bytes([state]) * (last + 1 - first)
         if self.writable is not None:
             self.writable[first : last + 1] = self.valid[first : last + 1]
-        waiting = self._waiting
+        waiting = self.waiting
         if not waiting:
             return 0
-        blocks: Iterable[int] = range(first >> _BLOCK_SHIFT, (last >> _BLOCK_SHIFT) + 1)
-        if last - first >> _BLOCK_SHIFT > len(waiting):
+        blocks: Iterable[int] = range(first >> BLOCK_SHIFT, (last >> BLOCK_SHIFT) + 1)
+        if last - first >> BLOCK_SHIFT > len(waiting):
             blocks = sorted(waiting)
         told = 0
         for block in blocks:
             entries = waiting.pop(block, None)
             if entries is None:
                 continue
-            if first > block << _BLOCK_SHIFT or last < (block + 1 << _BLOCK_SHIFT) - 1:
+            if first > block << BLOCK_SHIFT or last < (block + 1 << BLOCK_SHIFT) - 1:
                 kept = [waiter for waiter in entries if not first <= waiter.page <= last]
                 if kept:
                     waiting[block] = kept
                     entries = [waiter for waiter in entries if first <= waiter.page <= last]
-            for waiter in entries:
-                waiter.valid_at(time_ps)
+            if entries:
+                entries[0].valid_together(entries, time_ps)
             told += len(entries)
         return told
 
@@ -128,14 +139,14 @@ class Region:
         """Pages first..last become contiguous up to fragments of 2**most pages."""
         head, tail = first & _BLOCK - 1, (last + 1) & _BLOCK - 1
         if not head and (not tail or last + 1 == self.pages):  # the usual case: whole blocks
-            block, end = first >> _BLOCK_SHIFT, last + 1 >> _BLOCK_SHIFT
+            block, end = first >> BLOCK_SHIFT, last + 1 >> BLOCK_SHIFT
             self.fragments[block:end] = bytes([most]) * (end - block)
             if tail:
                 self.fragments[end] = min(most, tail.bit_length() - 1)
             return
         valid = self.valid
-        for block in range(first >> _BLOCK_SHIFT, (last >> _BLOCK_SHIFT) + 1):
-            start, stop = block << _BLOCK_SHIFT, block + 1 << _BLOCK_SHIFT
+        for block in range(first >> BLOCK_SHIFT, (last >> BLOCK_SHIFT) + 1):
+            start, stop = block << BLOCK_SHIFT, block + 1 << BLOCK_SHIFT
             here, end = max(first, start), min(last + 1, stop)
             shift = min(most, _largest_inside(here - start, end - start))
             others = end - here + valid.count(INVALID, start, here) + valid.count(INVALID, end, stop)
@@ -145,7 +156,7 @@ class Region:
 
     def fragment_counts(self, pages: int) -> dict[int, int]:
         """How many fragments of 2**shift pages, by shift, the first `pages` pages have."""
-        whole = pages >> _BLOCK_SHIFT
+        whole = pages >> BLOCK_SHIFT
         counts: dict[int, int] = {}
         for shift in range(HUGE + 1):
             number = self.fragments.count(shift, 0, whole)
@@ -169,22 +180,22 @@ class Region:
 
     def try_again(self, time_ps: int) -> None:
         """Queues that were stopped go on: all that wait look for their pages anew."""
-        waiting, self._waiting = self._waiting, {}
+        waiting, self.waiting = self.waiting, {}
         for entries in waiting.values():
             for waiter in entries:
                 waiter.valid_at(time_ps)
 
     def waiters(self) -> int:
         """Wavefronts that wait for a page of this region."""
-        return sum(len(entries) for entries in self._waiting.values())
+        return sum(len(entries) for entries in self.waiting.values())
 
-    def waiting(self) -> list[Waiter]:
+    def all_waiting(self) -> list[Waiter]:
         """Those who wait for a page of this region."""
-        return [waiter for entries in self._waiting.values() for waiter in entries]
+        return [waiter for entries in self.waiting.values() for waiter in entries]
 
     def drop_waiters(self) -> None:
         """Forget all waiters: their process has died."""
-        self._waiting.clear()
+        self.waiting.clear()
 
 
 def _largest_inside(start: int, end: int) -> int:

@@ -9,10 +9,35 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import ceil
+from typing import Protocol
 
+from gpusim.engine.agenda import Agenda
 from gpusim.engine.channel import Channel, Job
 from gpusim.engine.environment import Environment, Lean
 from gpusim.engine.timeline import Timeline
+
+
+class AheadJob(Protocol):
+    """A job whose start and end are known ahead of time: it begins at `start_ps`, if nothing comes between.
+
+    `memory_class` and `size_bytes` say what it is.
+    """
+
+    start_ps: int
+    memory_class: MemoryClass
+    size_bytes: int
+
+    def due(self, now_ps: int) -> None:
+        """It has run free up to its end, which is now: it credits its bytes to the memory."""
+        ...
+
+    def not_begun(self) -> None:
+        """It was taken back before `start_ps`: ask again then."""
+        ...
+
+    def shares(self) -> Callable[[], None]:
+        """It has begun, and shares from now on; returns what to call at its end."""
+        ...
 
 
 class MemoryClass:
@@ -40,15 +65,44 @@ class MemoryClass:
         memory = self._memory
         cap = self._cap
         rate = memory.free_rate + cap
-        if memory.shared or rate > memory.capacity:
+        if memory.shared or rate + len(memory.ahead.heap) * memory.most_cap > memory.capacity:
             if memory.share():
                 self._shared.enter(size_bytes, lean.resume)
                 return None
             rate = cap
         memory.free_rate = rate
-        delay = (ceil(size_bytes / cap) or 1) + added_ps
+        delay = self.alone_ps(size_bytes) + added_ps
         self._free[lean] = (memory.env._now + delay, size_bytes)
         return delay
+
+    def run_ahead(self, job: AheadJob, start_ps: int, duration_ps: int) -> bool:
+        """Let `job` run free for its `alone_ps` from `start_ps` (now or later) on: one event, at its end.
+
+        False if it does not fit in beside all that run free, now or ahead: then it has to ask when it starts.
+        """
+        memory = self._memory
+        ahead = memory.ahead
+        if memory.free_rate + (len(ahead.heap) + 1) * memory.most_cap > memory.capacity:
+            return False
+        if memory.shared:
+            if memory.channel.jobs:
+                return False
+            memory.shared = False
+        ahead.add(start_ps + duration_ps, job)
+        return True
+
+    def alone_ps(self, size_bytes: int) -> int:
+        """How long a job that runs free takes."""
+        return ceil(size_bytes / self._cap) or 1
+
+    def take_back(self, job: AheadJob, end_ps: int, now: int) -> None:
+        """A job of `run_ahead` was taken out: it shares if it has begun, and asks again at its start if not."""
+        if job.start_ps > now:
+            job.not_begun()
+            return
+        left = min(round((end_ps - now) * self._cap), job.size_bytes)
+        self._memory.moved += job.size_bytes - left
+        self._shared.enter(left, job.shares())
 
     def finish_free(self, lean: Lean) -> bool:
         """True if the job of `run_free` has ended; False if it came to share: `lean` is resumed at its end."""
@@ -94,6 +148,9 @@ class Memory:
         self.free_rate = 0.0  # bytes per ps of all jobs that run free
         self.shared = False
         self.moved = 0  # bytes of free jobs that the timeline has not got yet
+        #: jobs that run free and need no event at their start; each counts with the highest cap of all
+        self.ahead: Agenda[AheadJob] = Agenda(env)
+        self.most_cap = 0.0
         self._classes: dict[float, MemoryClass] = {}
         self._free_use = Timeline(name)
         self._since_ps = 0
@@ -104,6 +161,7 @@ class Memory:
         found = self._classes.get(cap_bytes_per_s)
         if found is None:
             found = self._classes[cap_bytes_per_s] = MemoryClass(self, cap_bytes_per_s)
+            self.most_cap = max(self.most_cap, cap_bytes_per_s / 1e12)
         return found
 
     def share(self) -> bool:
@@ -117,11 +175,18 @@ class Memory:
     def gather(self) -> None:
         """All jobs share from now on."""
         self.shared = True
-        if self.free_rate:
+        if self.free_rate or self.ahead.heap:
             self.free_rate = 0.0
             now = self.env.now
             for member in self._classes.values():
                 member.gather(now)
+            for end, job in self.ahead.take_out(lambda job: True):
+                job.memory_class.take_back(job, end, now)
+
+    def take_back(self, wanted: Callable[[AheadJob], bool]) -> None:
+        """Those jobs that run ahead and are `wanted` have not begun: they ask again at their start."""
+        for _, job in self.ahead.take_out(wanted):
+            job.not_begun()
 
     def settle(self, now_ps: int) -> None:
         """Credit what ran free, up to the end of a bin."""

@@ -8,6 +8,7 @@ PTE valid ends the wait. Source: `kfd_svm.md` 1.1-1.3, 1.6.
 
 from __future__ import annotations
 
+from itertools import cycle
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
@@ -15,7 +16,7 @@ import numpy as np
 from gpusim.engine.environment import Environment
 from gpusim.engine.record import Snapshot
 from gpusim.hardware.gpu_spec import RetrySpec
-from gpusim.hardware.gpuvm import Region, Vm
+from gpusim.hardware.gpuvm import BLOCK_SHIFT, Region, Vm
 
 if TYPE_CHECKING:
     from gpusim.hardware.wavefronts import Wave
@@ -77,25 +78,28 @@ class RetryUnit:
         self._env = env
         self._listener = listener
         self._retry_fault = listener.retry_fault
-        self._phases: list[int] = random.integers(1, spec.period + 1, _PHASES).tolist()
-        self._draws = 0
+        self._phase = cycle(random.integers(1, spec.period + 1, _PHASES).tolist())
         self.counters: dict[Vm, FaultCounters] = {}
 
     def fault(self, wave: Wave) -> None:
         """`wave` found no valid PTE for its `page` of `region`; it waits for `wave.valid_at`."""
         region = wave.region
-        if region.vm.stopped:
+        vm = region.vm
+        if vm.stopped:
             wave.stopped(self._env._now)
             region.wait(wave.page, wave)
-            return
-        if not region.vm.retry:
+        elif vm.retry:
+            wave.sent_ps = now = self._env._now
+            wave.tick_ps = now + next(self._phase)
+            waiting = region.waiting
+            block = wave.page >> BLOCK_SHIFT
+            if block in waiting:
+                waiting[block].append(wave)
+            else:
+                waiting[block] = [wave]
+            self._retry_fault(wave)
+        else:
             self._listener.fatal_fault(region, wave.page, wave.write)
-            return
-        wave.sent_ps = now = self._env._now
-        self._draws = draw = (self._draws + 1) & (_PHASES - 1)
-        wave.tick_ps = now + self._phases[draw]
-        region.wait(wave.page, wave)
-        self._retry_fault(wave)
 
     def counters_of(self, vm: Vm) -> FaultCounters:
         """The counters of one address space."""

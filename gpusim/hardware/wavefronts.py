@@ -6,12 +6,13 @@ wait are not simulated one by one: see `dispatch`.
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator, Sequence
 from typing import TYPE_CHECKING
 
 from gpusim.engine.environment import Lean
 from gpusim.engine.record import NO_ROW, Snapshot
-from gpusim.hardware.gpuvm import Region
+from gpusim.hardware.access import Touch
+from gpusim.hardware.gpuvm import INVALID, Region, Waiter
 from gpusim.hardware.retry import sends_until
 from gpusim.kinds import Kind
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from gpusim.hardware.dispatch import Dispatch
 
 
-class Wave:
+class Wave(Waiter):
     """One wavefront slot of a dispatch at work.
 
     Its critical path is `base` (what released it last, up to `base_ps`) and what it did since: waiting for its own
@@ -27,25 +28,35 @@ class Wave:
     """
 
     __slots__ = (
-        "_period",
-        "_spent",
+        "_asked",
+        "_begun",
+        "_from",
+        "_place",
+        "_process",
+        "_touches",
         "base",
         "base_ps",
         "behind",
+        "compute_ps",
         "dispatch",
-        "lean",
+        "hbm_ps",
+        "index",
+        "link_ps",
+        "memory_class",
         "page",
         "region",
         "row",
         "sent_ps",
+        "size_bytes",
+        "start_ps",
         "tick_ps",
+        "translation_ps",
         "unit",
         "who",
         "write",
     )
 
     region: Region
-    page: int
     write: bool
 
     def __init__(self, dispatch: Dispatch, unit: int, base: Snapshot, base_ps: int) -> None:
@@ -55,33 +66,194 @@ class Wave:
         self.row = base[1]
         self.behind = NO_ROW
         self.base_ps = base_ps
-        self._spent = [0, 0, 0, 0, 0]  # re-send, translation, compute, HBM, link
+        self.start_ps = base_ps  # up to here it waited for its re-send
+        self.translation_ps = self.compute_ps = self.hbm_ps = self.link_ps = 0  # and what it did since
         self.sent_ps = 0
         self.tick_ps = 0
-        self._period = dispatch.gpu.retry.period_ps
         self.who = dispatch.actor
-        self.lean = Lean(dispatch.env, self._life())
+        # the step in hand: what it touches, and how far it has found pages valid
+        self.index = -1
+        self._touches: Sequence[Touch] = ()
+        self._place = 0
+        self._from = 0
+        self._asked = False  # it waits for a page
+        self._begun = False  # its memory part has begun, ahead of time
+        self.memory_class = dispatch.job_class
+        self.size_bytes = dispatch.hbm_bytes
+        self._process: Lean | None = None
+
+    @property
+    def lean(self) -> Lean:
+        """The wave as a process; one whose steps all run ahead does without."""
+        if self._process is None:
+            self._process = Lean(self.dispatch.env, self._life())
+        return self._process
+
+    # -- pages -----------------------------------------------------------------------------------------------------
+
+    def _missing(self) -> bool:
+        """Look for the next page of the step that is not valid, from where the last look ended."""
+        touches = self._touches
+        place = self._place
+        start = self._from
+        while True:
+            operand, _, last = touches[place]
+            region = operand.region
+            page = operand.valid.find(INVALID, start, last + 1)
+            if page >= 0:
+                self.region = region
+                self.page = page
+                self.write = operand.write
+                self._place = place
+                self._from = page
+                return True
+            place += 1
+            if place == len(touches):
+                self._place = place - 1
+                self._from = last + 1
+                return False
+            start = touches[place][1]
+
+    def _remote(self) -> bool:
+        """Does part of the step lie behind a link?"""
+        far = self.dispatch.far
+        return any(operand.valid[first] == far for operand, first, _ in self._touches)
+
+    # -- a wait that ends ------------------------------------------------------------------------------------------
 
     def valid_at(self, time_ps: int) -> None:
         """The page waited for became valid at `time_ps`: go on at the next re-send."""
-        tick = self.tick_ps
-        period = self._period
-        dispatch = self.dispatch
-        if tick < 0:  # its queue was stopped, and goes on now
-            resume = time_ps
-        elif time_ps < tick:
-            dispatch.counters.sends += 1
-            resume = tick
+        self.valid_together((self,), time_ps)
+
+    @staticmethod
+    def valid_together(waves: Sequence[Waiter], time_ps: int) -> None:
+        """`valid_at` for many, in one loop: this and `due` are what a step of a first touch costs."""
+        dispatch = None
+        sends = 0
+        for wave in waves:
+            if not isinstance(wave, Wave):
+                wave.valid_at(time_ps)
+                continue
+            if wave.dispatch is not dispatch:
+                if dispatch is not None:
+                    dispatch.counters.sends += sends
+                sends = 0
+                dispatch = wave.dispatch
+                period = dispatch.gpu.retry.period_ps
+                releasing = dispatch.gpu.releasing
+                ahead = dispatch.runs_ahead
+                far = dispatch.far
+                free_ps = dispatch.free_ps
+                run_ahead = dispatch.job_class.run_ahead
+            tick = wave.tick_ps
+            if time_ps >= tick >= 0:
+                rounds = (time_ps - tick) // period
+                sends += rounds + 2
+                resume = tick + (rounds + 1) * period
+            elif tick >= 0:
+                sends += 1
+                resume = tick
+            else:  # its queue was stopped, and goes on now
+                resume = time_ps
+            wave.base = releasing
+            wave.base_ps = time_ps
+            wave.start_ps = resume
+            wave.translation_ps = wave.compute_ps = wave.hbm_ps = wave.link_ps = 0
+            if ahead:
+                touches = wave._touches
+                if len(touches) == 1:
+                    operand, first, last = touches[0]
+                    valid = operand.valid
+                    local = valid.find(INVALID, wave._from, last + 1) < 0 and valid[first] != far
+                else:
+                    local = wave._all_local()
+                if local and run_ahead(wave, resume, free_ps):
+                    continue
+            wave.lean.wake_at(resume)
+        if dispatch is not None:
+            dispatch.counters.sends += sends
+
+    def _all_local(self) -> bool:
+        """Are all pages of the step valid, and none behind a link?"""
+        return not self._remote() and all(
+            operand.valid.find(INVALID, first, last + 1) < 0 for operand, first, last in self._touches
+        )
+
+    # -- a step whose memory part is known ahead: one event, at its end ---------------------------------------------
+
+    def begin(self) -> None:
+        """Take the first step."""
+        if self._take(True):
+            if self._missing():
+                self._asked = True
+                self.dispatch.fault(self)
+            else:
+                self.lean.resume()
         else:
-            rounds = (time_ps - tick) // period
-            dispatch.counters.sends += rounds + 2
-            resume = tick + (rounds + 1) * period
-        self.base = dispatch.gpu.releasing
-        self.base_ps = time_ps
-        spent = self._spent
-        spent[0] = resume - time_ps
-        spent[1] = spent[2] = spent[3] = spent[4] = 0
-        self.lean.wake_at(resume)
+            self.dispatch.retired(self)
+
+    def _take(self, clean: bool) -> bool:
+        """Go on to the next step, if there is one; `clean` says that the last one found all pages valid."""
+        dispatch = self.dispatch
+        self.index = index = dispatch.take(self, clean)
+        if index < 0:
+            return False
+        self._touches = touches = dispatch.stream.touches(index)
+        self._place = 0
+        self._from = touches[0][1]
+        return True
+
+    def due(self, now: int) -> None:
+        """The step has ended; take the next one, up to its first page that is missing."""
+        dispatch = self.dispatch
+        memory = dispatch.memory
+        memory.moved += self.size_bytes
+        if now >= memory.turn_ps:
+            memory.settle(now)
+        if dispatch.dead:
+            return
+        start = self.start_ps
+        if dispatch.translating:
+            self.translation_ps = int((now - start) * dispatch.translating)
+        self.compute_ps = now - start - self.translation_ps
+        if dispatch.spans:
+            self._go_on(start)
+            self._moved(Kind.COMPUTE, start, now, now - start)
+        dispatch.steps_done += 1
+        self.index = index = dispatch.take(self, False)
+        if index < 0:
+            dispatch.retired(self)
+            return
+        self._touches = touches = dispatch.stream.touches(index)
+        operand, first, last = touches[0]
+        region = operand.region
+        page = operand.valid.find(INVALID, first, last + 1)
+        self._place = 0
+        if page >= 0:
+            self.region = region
+            self._from = self.page = page
+            self.write = operand.write
+            self._asked = True
+            dispatch.fault(self)
+            return
+        self._from = first
+        if self._missing():
+            self._asked = True
+            dispatch.fault(self)
+        else:
+            self._asked = False
+            self.lean.resume()
+
+    def not_begun(self) -> None:
+        """Look again when the re-send comes: pages may have gone meanwhile."""
+        self._place = 0
+        self._from = self._touches[0][1]
+        self.lean.wake_at(self.start_ps)
+
+    def shares(self) -> Callable[[], None]:
+        """The memory part has begun and will end at another time than foreseen."""
+        self._begun = True
+        return self.lean.resume
 
     def stopped(self, now_ps: int) -> None:
         """Its queue is evicted: it waits without sending."""
@@ -92,18 +264,24 @@ class Wave:
         """Sends so far of a wave that still waits."""
         if self.tick_ps < 0:
             return 0
-        return sends_until(now_ps, self.tick_ps, self._period)
+        return sends_until(now_ps, self.tick_ps, self.dispatch.gpu.retry.period_ps)
 
     def path(self) -> Snapshot:
         """The wave's critical path up to the end of what it has done."""
         sums = self.base[0].copy()
-        for kind, length in zip(_SPENT_KINDS, self._spent, strict=True):
-            sums[kind] += length
+        sums[Kind.RESEND] += self.start_ps - self.base_ps
+        sums[Kind.TRANSLATION] += self.translation_ps
+        sums[Kind.COMPUTE] += self.compute_ps
+        sums[Kind.HBM] += self.hbm_ps
+        sums[Kind.ZERO_COPY_LINK] += self.link_ps
         return sums, self.row
 
-    def _waited(self, now_ps: int) -> None:
-        """Record the wait for a page, and the re-send that ended it."""
+    def _go_on(self, now_ps: int) -> None:
+        """The wait for a page ended at `now_ps` with a re-send: record both."""
+        self._asked = False
         recorder = self.dispatch.gpu.recorder
+        if not recorder.spans:
+            return
         served = self.base[1]
         wait = recorder.span(
             self.who,
@@ -123,60 +301,57 @@ class Wave:
             self.who, kind, start_ps, now_ps, alone_ps=alone_ps, cause=self.row, released_by=self.row
         )
 
+    def _goes_on(self) -> bool:
+        return not self.dispatch.dead
+
     def _life(self) -> Generator[int | None, None, None]:
+        """From the step in hand on."""
         d = self.dispatch
         env = d.env
-        touches = d.stream.touches
-        take = d.take
-        fault = d.gpu.retry.fault
+        take = self._take
+        fault = d.fault
+        missing = self._missing
         run_free = d.job_class.run_free
         finish_free = d.job_class.finish_free
         lean = self.lean
         resume = lean.resume
         size = d.hbm_bytes
-        far = d.far
         added = 0
         looks_up = d.stream.translation_ps is None
         alone = d.alone_ps
-        spent = self._spent
         spans = d.gpu.recorder.spans
-        clean = True  # no page of the last step was missing
-        while True:
-            index = take(self, clean)
-            if index < 0:
-                break
-            remote = False
-            clean = True
-            for operand, first, last in touches(index):
-                region = operand.region
-                valid = operand.valid
-                page = valid.find(0, first, last + 1)
-                while page >= 0:
-                    clean = False
-                    self.region = region
-                    self.page = page
-                    self.write = operand.write
-                    fault(self)
-                    yield None
-                    if d.dead:
-                        return
-                    if spans:
-                        self._waited(env._now)
-                    page = valid.find(0, page, last + 1)
-                if valid[first] == far:
-                    remote = True
-            start = env._now
-            if remote:
-                d.cross_link(index, resume)
+        while self._goes_on():
+            clean = not self._asked  # no page of this step was missing
+            if self._asked:
+                self._go_on(self.start_ps)
+            while not self._begun and missing():
+                clean = False
+                self._asked = True
+                fault(self)
+                # on from here, it may be with another step: those that ran ahead do not come by
                 yield None
                 if d.dead:
                     return
-                spent[4] += env._now - start
+                if self._asked:
+                    self._go_on(self.start_ps)
+            start = env._now
+            if self._begun:  # ahead of time, until others came to share the memory
+                self._begun = False
+                start = self.start_ps
+                self.hbm_ps += env._now - start
+                if spans:
+                    self._moved(Kind.HBM, start, env._now, alone)
+            elif self._remote():
+                d.cross_link(self.index, resume)
+                yield None
+                if d.dead:
+                    return
+                self.link_ps += env._now - start
                 if spans:
                     self._moved(Kind.ZERO_COPY_LINK, start, env._now, env._now - start)
             else:
                 if looks_up:
-                    added = d.translate(self.unit, index)
+                    added = d.translate(self.unit, self.index)
                 delay = run_free(size, lean, added)
                 if delay is None:
                     yield None
@@ -189,16 +364,15 @@ class Wave:
                 length = env._now - start
                 if length <= alone + added:
                     translating = min(length, added + int(length * d.translating))
-                    spent[1] += translating
-                    spent[2] += length - translating
+                    self.translation_ps += translating
+                    self.compute_ps += length - translating
                     if spans:
                         self._moved(Kind.COMPUTE, start, env._now, length)
                 else:
-                    spent[3] += length
+                    self.hbm_ps += length
                     if spans:
                         self._moved(Kind.HBM, start, env._now, alone + added)
             d.steps_done += 1
-        d.retired(self)
-
-
-_SPENT_KINDS = (Kind.RESEND, Kind.TRANSLATION, Kind.COMPUTE, Kind.HBM, Kind.ZERO_COPY_LINK)
+            if not take(clean):
+                d.retired(self)
+                return

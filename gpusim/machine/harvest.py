@@ -120,7 +120,7 @@ def _faults(machine: Machine, now: int) -> list[FaultCounts]:
             sends = counters.sends
             pending = 0
             for region in vm.regions.values():
-                for wave in region.waiting():
+                for wave in region.all_waiting():
                     sent = wave.sends_pending(now)
                     pending += sent > 0
                     sends += sent

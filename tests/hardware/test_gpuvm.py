@@ -3,12 +3,12 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpusim.hardware.gpuvm import HOST, INVALID, LOCAL, Region, Vm
+from gpusim.hardware.gpuvm import HOST, INVALID, LOCAL, Region, Vm, Waiter
 
 PAGES = 1500  # some blocks of 512, and a part of one
 
 
-class Waiting:
+class Waiting(Waiter):
     def __init__(self):
         self.valid_ps = None
 

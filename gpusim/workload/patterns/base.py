@@ -112,7 +112,8 @@ class Walk(PatternStream):
             and all(size % self.steps == 0 and size // self.steps % 4096 == 0 for size in self._sizes)
             else None
         )
-        self._single = self.operands[0] if len(self.operands) == 1 else None
+        self._single = self.operands[0]
+        self._single_pages = self._pages_per_step[0] if self._pages_per_step and len(bound) == 1 else 0
 
     def _translate(self, bound: Sequence[Argument], gpu: Gpu) -> None:
         """A closed form where steps are handed out in order and each is its compute unit's first in a fragment."""
@@ -135,13 +136,13 @@ class Walk(PatternStream):
 
     def touches(self, index: int) -> Sequence[Touch]:
         """The pages of a step, operand by operand."""
-        if self.passes > 1:
+        if index >= self.steps:
             index %= self.steps
+        pages = self._single_pages
+        if pages:
+            return ((self._single, index * pages, index * pages + pages - 1),)
         per_step = self._pages_per_step
         if per_step is not None:
-            if self._single is not None:
-                pages = per_step[0]
-                return ((self._single, index * pages, index * pages + pages - 1),)
             return [
                 (operand, index * pages, (index + 1) * pages - 1)
                 for operand, pages in zip(self.operands, per_step, strict=True)
