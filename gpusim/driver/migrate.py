@@ -11,6 +11,7 @@ from gpusim.driver.driver_spec import DriverSpec
 from gpusim.driver.events import EventLog
 from gpusim.driver.kfd_process import KfdProcess
 from gpusim.driver.svm_range import CPU, SvmRange
+from gpusim.driver.switches import PeerMigration
 from gpusim.driver.vram import SvmBo, Vram
 from gpusim.engine.stages import Do, Stage, Stages, Transfer, Until
 from gpusim.errors import SimulatedFailure
@@ -80,6 +81,7 @@ class Migration:
         self._pages = pages
         self._costs = driver.costs
         self._svm = driver.svm
+        self._peers = driver.switches.peer_migration
         self._log = log
 
     def connect(self, eviction: Eviction) -> None:
@@ -149,6 +151,51 @@ class Migration:
         )
         self._announce_end(process, (end, first, count), (CPU, gpu.index), trigger)
         self._events.count(process.number, "page_in", moving)
+
+    def take_over(
+        self, process: KfdProcess, vma: Vma, svm: SvmRange, old: Migration, trigger: Trigger
+    ) -> Stages:
+        """All pages of a range leave the VRAM of another GPU: to RAM, or here if the driver knew peer copies."""
+        if self._peers is PeerMigration.THROUGH_RAM or not self._vram.reserve(svm.pages):
+            yield from old.to_ram(process, vma, svm, svm.first, svm.last, trigger)
+            return
+        try:
+            yield from self._peer_copy(process, vma, svm, old, trigger)
+        finally:
+            self._vram.release(svm.pages)
+
+    def _peer_copy(
+        self, process: KfdProcess, vma: Vma, svm: SvmRange, old: Migration, trigger: Trigger
+    ) -> Stages:
+        gpu, cost, source = self._gpu, self._pages, old._gpu
+        yield from self._eviction.make_room(svm.pages)
+        if vma.gone:
+            return
+        bo = SvmBo(process, svm, gpu.env.now)
+        self._vram.add(bo)
+        start = yield Kind.DRIVER_FIXED, self._costs.migrate + self._costs.bo_create
+        yield from self._clear(svm, start)
+        there = VRAM + source.index
+        ways = (source.index, gpu.index)
+        moving = vma.count(svm.first, svm.last, there)
+        self._announce(process, svm, (start, svm.first, svm.pages), ways, trigger)
+        yield Kind.DEVICE_PAGE, moving * cost.migrate_setup
+        if svm.mapped:
+            yield from process.invalidate(vma, svm.first, svm.last, Event.MIGRATE)
+        yield Kind.DEVICE_PAGE, moving * cost.device_page
+        yield from self._copy(moving * PAGE_BYTES, moving * cost.dma_map, source.copies_to[gpu.index][0])
+        end = yield Kind.DEVICE_PAGE, moving * cost.migrate_finish
+        yield Do(_nothing)
+        if process.dead:
+            self._vram.remove(bo)
+            return
+        first, last = svm.first - vma.first, svm.last - vma.first + 1
+        vma.where[first:last] = vma.where[first:last].replace(bytes([there]), bytes([VRAM + gpu.index]))
+        old.drop_bo(svm)
+        svm.bo, svm.bo_on, svm.mapped = bo, gpu.index, svm.mapped and not process.xnack
+        numbers = (start, end, svm.first, moving, moving * PAGE_BYTES)
+        self._log.add(process.name, *ways, trigger, numbers)
+        self._announce_end(process, (end, svm.first, svm.pages), ways, trigger)
 
     def _clear(self, svm: SvmRange, reached: int) -> Stages:
         """SDMA clears a new buffer object, in chunks."""

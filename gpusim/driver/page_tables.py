@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gpusim.hardware.gpuvm import HOST, LOCAL, Region
-from gpusim.linux.address_space import VRAM, Vma
+from gpusim.hardware.gpuvm import HOST, LOCAL, PEER, Region
+from gpusim.linux.address_space import SWAPPED, VRAM, Vma
 
 
 def runs(vma: Vma, first: int, last: int) -> Iterator[tuple[int, int, int]]:
@@ -30,7 +30,9 @@ def runs(vma: Vma, first: int, last: int) -> Iterator[tuple[int, int, int]]:
 
 def state_of(place: int, gpu: int) -> int:
     """How page tables of a GPU say that a page lies at `place`."""
-    return LOCAL if place == VRAM + gpu else HOST
+    if place == VRAM + gpu:
+        return LOCAL
+    return PEER + place - VRAM if VRAM <= place < SWAPPED else HOST
 
 
 def map_as_it_lies(region: Region, vma: Vma, first: int, last: int, now_ps: int) -> int:

@@ -142,11 +142,9 @@ class Restore:
         first, last = plan.first, plan.last
         actual = svm.location
         what = move(best, actual)
-        if (
-            what is Move.THROUGH_RAM
-        ):  # all pages of the whole range leave the other GPU; there is no peer copy
-            old = self._migrations[actual]
-            yield from old.to_ram(process, vma, svm, svm.first, svm.last, Trigger.PAGEFAULT_GPU)
+        if what is Move.THROUGH_RAM:  # all pages of the whole range leave the other GPU
+            new, old = self._migrations[best], self._migrations[actual]
+            yield from new.take_over(process, vma, svm, old, Trigger.PAGEFAULT_GPU)
         if what is Move.TO_RAM:
             old = self._migrations[actual]
             yield from old.to_ram(process, vma, svm, first, last, Trigger.PAGEFAULT_GPU)

@@ -101,7 +101,7 @@ SUPPORTED: dict[str, frozenset[str]] = {
     "unit": frozenset({"page", "granule", "range"}),
     "recent_skip": frozenset({"2ms", "off"}),
     "apu": frozenset({"retry_hmm"}),
-    "peer_migration": frozenset({"through_ram"}),
+    "peer_migration": frozenset({"through_ram", "direct"}),
     "throttle": frozenset({"none", "merge"}),
     "hmm": frozenset({"may_sleep"}),
     "xnack_switch": frozenset({"when_no_queues", "never"}),

@@ -11,15 +11,18 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from gpusim.engine.flows import Hop
 from gpusim.engine.record import Snapshot
 from gpusim.hardware.access import AccessStream, Order
-from gpusim.hardware.gpuvm import HOST, Region, Vm
+from gpusim.hardware.gpuvm import Region, Vm
 from gpusim.hardware.memory import MemoryClass
 from gpusim.hardware.stretch import Stretch
 from gpusim.hardware.wavefronts import Wave
 
 if TYPE_CHECKING:
     from gpusim.hardware.gpu import Gpu
+
+Way = tuple[Hop, ...]  # links to memory elsewhere
 
 _LEAST_BYTES = 256  # of a step that HBM carries, so that rounding to whole bytes does not show
 
@@ -77,7 +80,7 @@ class Dispatch:
         self.job_class: MemoryClass = gpu.hbm.job_class(hbm_bytes * 1e12 / alone_ps)
         self.runs_ahead = grouped and stream.translation_ps is not None
         self.free_ps = self.job_class.alone_ps(self.hbm_bytes)
-        self.far = -1 if vm.unified else HOST  # where pages lie behind a link
+        self.far = vm.far_from  # states from here on lie behind a link
         self._link_cap = link_cap_bytes_per_s
         self._next = 0  # frontier order: the next step to hand out
         self._own: dict[Wave, tuple[int, int, int]] = {}  # other orders: next step, end, stride of a wave
@@ -253,14 +256,8 @@ class Dispatch:
         return self._link_cap * size / self.step_bytes
 
     def cross_link(self, index: int, resume: Callable[[], None]) -> None:
-        """One step of which part lies in host memory: all its transfers at once, on when the last has ended."""
-        reads = writes = local = 0.0
-        for operand, first, _ in self.stream.touches(index):
-            if operand.region.valid[first] == self.far:
-                reads += operand.read_bytes
-                writes += operand.write_bytes
-            else:
-                local += operand.hbm_bytes
+        """One step of which part lies behind a link: all its transfers at once, on when the last has ended."""
+        local, ways = self.step_parts(index)
         parts = [0]
 
         def ended(*_: object) -> None:
@@ -268,30 +265,36 @@ class Dispatch:
             if parts[0] == 0:
                 resume()
 
-        for size, path in ((reads, self.gpu.zero_copy_reads), (writes, self.gpu.zero_copy_writes)):
-            if size:
-                parts[0] += 1
-                self.gpu.network.transfer(
-                    path,
-                    round(size),
-                    weight=1.0 / self.share,
-                    cap_bytes_per_s=self.link_cap(size) * self.share,
-                    done=ended,
-                )
+        for path, size in ways:
+            parts[0] += 1
+            self.gpu.network.transfer(
+                path,
+                round(size),
+                weight=1.0 / self.share,
+                cap_bytes_per_s=self.link_cap(size) * self.share,
+                done=ended,
+            )
         if local:
             parts[0] += 1
-            self.job_class.enter(max(1, round(local * self.hbm_share)), ended)
+            self.job_class.enter(max(1, round(local)), ended)
 
-    def stretch_parts(self, first: int) -> tuple[float, float, float]:
-        """Bytes of one step from step `first` on: local memory, link reads, link writes."""
-        reads = writes = local = 0.0
-        for operand, page, _ in self.stream.touches(first):
-            if operand.region.valid[page] == self.far:
-                reads += operand.read_bytes
-                writes += operand.write_bytes
+    def step_parts(self, index: int) -> tuple[float, list[tuple[Way, float]]]:
+        """Bytes of step `index` that local memory moves, and the ways that the others take."""
+        gpu = self.gpu
+        local = 0.0
+        ways: dict[Way, float] = {}
+        for operand, page, _ in self.stream.touches(index):
+            state = operand.region.valid[page]
+            if state >= self.far:
+                for size, way in (
+                    (operand.read_bytes, gpu.far_reads[state]),
+                    (operand.write_bytes, gpu.far_writes[state]),
+                ):
+                    if size:
+                        ways[way] = ways.get(way, 0.0) + size
             else:
                 local += operand.hbm_bytes
-        return local * self.hbm_share, reads, writes
+        return local * self.hbm_share, list(ways.items())
 
     def _regions(self) -> Sequence[Region]:
         return list({id(operand.region): operand.region for operand in self.stream.operands}.values())

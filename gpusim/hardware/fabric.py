@@ -52,7 +52,7 @@ class Fabric:
     def host_hops(self, gpu: int) -> tuple[tuple[Hop, ...], tuple[Hop, ...]]:
         """What copies between host memory and a GPU pass besides the GPU's own link: towards it, and back."""
         place = self.place_of_gpu(gpu)
-        return self._between((None, 0), place), self._between(place, (None, 0))
+        return self.between((None, 0), place), self.between(place, (None, 0))
 
     def route(self, drive: str, target: int, *, write: bool) -> tuple[Hop, ...]:
         """The hops between a drive's own link and host memory (HOST) or a GPU; `write`: towards the drive."""
@@ -64,8 +64,8 @@ class Fabric:
             there = self.place_of_gpu(target)
             end = ((f"gpu[{target}].pcie.{'d2h' if write else 'h2d'}", 1.0 / self.spec.peer_efficiency),)
         if write:
-            return (*end, *self._between(there, here))
-        return (*self._between(here, there), *end)
+            return (*end, *self.between(there, here))
+        return (*self.between(here, there), *end)
 
     def distance(self, drive: str, gpu: int) -> int:
         """How far a drive is from a GPU: below one switch 2, over root ports 4, over sockets 6; -1: no way."""
@@ -84,7 +84,8 @@ class Fabric:
         there = 0 if target == HOST else self.place_of_gpu(target)[1]
         return 0 if self.place_of_drive(drive)[1] == there else sockets.latency
 
-    def _between(self, here: Place, there: Place) -> tuple[Hop, ...]:
+    def between(self, here: Place, there: Place) -> tuple[Hop, ...]:
+        """Switches and sockets on the way from one place to another."""
         if here[0] is not None and here[0] is there[0]:
             return ()
         hops: list[Hop] = []

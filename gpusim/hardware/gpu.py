@@ -11,12 +11,14 @@ from gpusim.engine.server import Server
 from gpusim.engine.timeline import Timeline
 from gpusim.hardware.caches import Caches
 from gpusim.hardware.dispatch import Dispatch
+from gpusim.hardware.fabric import Fabric
 from gpusim.hardware.gpu_spec import GpuSpec
-from gpusim.hardware.gpuvm import Vm
+from gpusim.hardware.gpuvm import HOST, PEER, Vm
 from gpusim.hardware.memory import Memory
 from gpusim.hardware.retry import InterruptListener, RetryUnit
 from gpusim.hardware.translation import Translation
 from gpusim.hardware.wavefronts import Wave
+from gpusim.hardware.xgmi import Xgmi
 
 
 class Gpu:
@@ -59,14 +61,42 @@ class Gpu:
         self.retry = retry(spec.retry, env=env, listener=listener, random=random)
         self.sdma = Server(env, f"{self.name}.sdma", lanes=spec.sdma.engines)
         self.sdma_use = Timeline(f"{self.name}.sdma")  # of all engines together
+        self._link = link
         self.h2d: tuple[Hop, ...] = ((f"{link}.h2d", 1.0),)
         self.d2h: tuple[Hop, ...] = ((f"{link}.d2h", 1.0),)
         self.zero_copy_reads = ((f"{link}.h2d", 1.0 / spec.zero_copy.read_efficiency),)
         self.zero_copy_writes = ((f"{link}.d2h", 1.0 / spec.zero_copy.write_efficiency),)
+        #: ways to memory behind links, by where it lies (states of `gpuvm`); `add_peer` adds those of other GPUs
+        self.far_reads: dict[int, tuple[Hop, ...]] = {HOST: self.zero_copy_reads}
+        self.far_writes: dict[int, tuple[Hop, ...]] = {HOST: self.zero_copy_writes}
+        #: ways of copies to other GPUs, by their number: of a copy engine, and of a blit kernel
+        self.copies_to: dict[int, tuple[tuple[Hop, ...], tuple[Hop, ...]]] = {}
         #: critical path of whoever maps pages right now, for the wavefronts that this releases
         self.releasing: Snapshot = ([0] * recorder.kinds, 0)
         self.wave_steps = 0
         self._dispatches: list[Dispatch] = []
+
+    def add_peer(self, other: Gpu, xgmi: Xgmi, fabric: Fabric) -> None:
+        """Another GPU of the node: over xGMI where there is a way, else through the root complex."""
+        here, there = self.index, other.index
+        if xgmi.same_hive(here, there):
+            self.far_reads[PEER + there] = xgmi.path(there, here, engine=False)
+            self.far_writes[PEER + there] = xgmi.path(here, there, engine=False)
+            self.copies_to[there] = (
+                xgmi.path(here, there, engine=True),
+                xgmi.path(here, there, engine=False),
+            )
+            return
+        efficiency = self.spec.zero_copy
+        to, back = self._over_pcie(other, fabric), other._over_pcie(self, fabric)
+        self.far_reads[PEER + there] = _at(back, efficiency.read_efficiency)
+        self.far_writes[PEER + there] = _at(to, efficiency.write_efficiency)
+        self.copies_to[there] = (to, self.far_writes[PEER + there])
+
+    def _over_pcie(self, other: Gpu, fabric: Fabric) -> tuple[Hop, ...]:
+        """The way of data to another GPU: its own link, the fabric between, the other's link."""
+        between = fabric.between(fabric.place_of_gpu(self.index), fabric.place_of_gpu(other.index))
+        return ((f"{self._link}.d2h", 1.0), *between, (f"{other._link}.h2d", 1.0))
 
     def engine_used(self, start_ps: int, end_ps: int, size_bytes: int) -> None:
         """An SDMA engine copied or cleared `size_bytes`."""
@@ -109,6 +139,11 @@ class Gpu:
             dispatch.kill()
         for region in vm.regions.values():
             region.drop_waiters()
+
+
+def _at(way: tuple[Hop, ...], efficiency: float) -> tuple[Hop, ...]:
+    """A way as one uses it who gets that much payload out of its links."""
+    return tuple((name, cost / efficiency) for name, cost in way)
 
 
 def _slots(dispatch: Dispatch) -> int:

@@ -1,6 +1,6 @@
 """GPUVM state as wavefronts see it: which pages of a buffer one GPU can translate, and where they lie.
 
-One byte a 4 KiB page says enough: not valid, in this GPU's VRAM, or in host memory. The bytes of a region are what
+One byte a 4 KiB page says enough: not valid, in this GPU's VRAM, in host memory, or in the VRAM of another GPU. The bytes of a region are what
 wavefronts search, so that finding the next page that would fault costs one `bytearray.find`. One byte for each 2 MiB
 says how large the fragments are in which its pages are translated: VRAM is contiguous, host memory is scattered
 unless who maps it says otherwise.
@@ -15,6 +15,7 @@ from typing import Any
 INVALID = 0
 LOCAL = 1  # in the VRAM of the GPU whose tables these are
 HOST = 2  # in host memory, reached over the CPU link
+PEER = 3  # in the VRAM of GPU g: PEER + g
 
 BLOCK_SHIFT = 9  # waiters are kept by 2 MiB of address space: a PDE0 entry
 _BLOCK = 1 << BLOCK_SHIFT
@@ -212,10 +213,28 @@ class Vm:
     `unified`: on an APU, where host memory is as near as VRAM.
     """
 
-    __slots__ = ("dead", "gpu", "name", "regions", "retry", "stopped", "unified", "vmid")
+    __slots__ = (
+        "dead",
+        "far",
+        "far_from",
+        "gpu",
+        "name",
+        "regions",
+        "retry",
+        "states",
+        "stopped",
+        "unified",
+        "vmid",
+    )
 
-    def __init__(self, name: str, vmid: int, *, retry: bool, gpu: int = 0, unified: bool = False) -> None:
+    def __init__(
+        self, name: str, vmid: int, *, retry: bool, gpu: int = 0, unified: bool = False, gpus: int = 1
+    ) -> None:
         self.unified = unified
+        #: what the bytes of a region can be; from `far_from` on pages lie behind a link
+        self.states = tuple(range(PEER + gpus if gpus > 1 else PEER))
+        self.far_from = PEER if unified else HOST
+        self.far = self.states[self.far_from :]
         self.gpu = gpu
         self.name = name
         self.vmid = vmid

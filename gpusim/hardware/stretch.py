@@ -57,15 +57,13 @@ class Stretch:
         self._start = self._since = dispatch.env.now
         self._slots_ps = 0
         self._capped = dispatch.job_class.capped_ps
-        local, reads, writes = dispatch.stretch_parts(first)
-        gpu = dispatch.gpu
-        self._open = (local > 0) + (reads > 0) + (writes > 0)
+        local, ways = dispatch.step_parts(first)
+        self._open = (local > 0) + len(ways)
         self._flows: list[Flow] = []
         self._job: Job | None = None
         self._ways: dict[Flow, tuple[tuple[tuple[str, float], ...], float]] = {}
-        for per_step, path in ((reads, gpu.zero_copy_reads), (writes, gpu.zero_copy_writes)):
-            if per_step:
-                self._send(path, round(per_step * steps), per_step)
+        for path, per_step in ways:
+            self._send(path, round(per_step * steps), per_step)
         if local or not self._open:
             self._open = max(self._open, 1)
             self._job = dispatch.job_class.enter_group(max(1, round(local * steps)), weight, self._job_ended)

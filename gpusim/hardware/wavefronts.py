@@ -117,7 +117,7 @@ class Wave(Waiter):
     def _remote(self) -> bool:
         """Does part of the step lie behind a link?"""
         far = self.dispatch.far
-        return any(operand.valid[first] == far for operand, first, _ in self._touches)
+        return any(operand.valid[first] >= far for operand, first, _ in self._touches)
 
     # -- a wait that ends ------------------------------------------------------------------------------------------
 
@@ -164,7 +164,7 @@ class Wave(Waiter):
                 if len(touches) == 1:
                     operand, first, last = touches[0]
                     valid = operand.valid
-                    local = valid.find(INVALID, wave._from, last + 1) < 0 and valid[first] != far
+                    local = valid.find(INVALID, wave._from, last + 1) < 0 and valid[first] < far
                 else:
                     local = wave._all_local()
                 if local and run_ahead(wave, resume, free_ps):

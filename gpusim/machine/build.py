@@ -71,6 +71,7 @@ class Machine:
                 retry=xnack,
                 gpu=device.gpu.index,
                 unified=device.gpu.spec.apu is not None,
+                gpus=len(node.devices),
             )
             for device in node.devices
         }

@@ -22,6 +22,7 @@ from gpusim.hardware.fabric import HOST_MEMORY, Fabric
 from gpusim.hardware.fabric_spec import FabricSpec
 from gpusim.hardware.gpu import Gpu
 from gpusim.hardware.gpu_spec import GpuSpec, LinkSpec
+from gpusim.hardware.xgmi import Xgmi, XgmiSpec
 from gpusim.linux.address_space import HostMemory
 from gpusim.linux.host_spec import HostSpec
 from gpusim.linux.paging import Paging
@@ -75,6 +76,8 @@ class Hardware:
             build(FabricSpec, fabric, "node.fabric") if fabric else FabricSpec(peer_efficiency=1.0),
             self.network,
         )
+        tree = system.node.get("xgmi")
+        self.xgmi = Xgmi(build(XgmiSpec, tree, "node.xgmi") if tree else None, len(gpus), self.network)
         self.workers: list[FaultService] = []
         devices: list[Device] = []
         retry = fault_service.retry_unit(driver.switches)
@@ -129,6 +132,10 @@ class Hardware:
                     peer_visible=link.peer_visible,
                 )
             )
+        for device in devices:
+            for other in devices:
+                if other is not device:
+                    device.gpu.add_peer(other.gpu, self.xgmi, self.fabric)
         migrations = [device.migration for device in devices]
         for worker, device in zip(self.workers, devices, strict=True):
             gpu = device.gpu
@@ -137,7 +144,7 @@ class Hardware:
                 driver=driver,
                 paging=paging,
                 migrations=migrations,
-                same_hive=self.same_hive,
+                same_hive=self.xgmi.same_hive,
                 apu=device.apu,
             )
             fault_service.connect(
@@ -169,7 +176,7 @@ class Hardware:
                 svm.range_min // PAGE_BYTES,
                 svm.range_max // PAGE_BYTES,
             ),
-            same_hive=self.same_hive,
+            same_hive=self.xgmi.same_hive,
             host_memory=ThreadMemory(self.network, host_spec.thread_bandwidth),
             file_io=self.storage.file_io,
         )
@@ -179,11 +186,7 @@ class Hardware:
         self.network.add_link(down, capacity_bytes_per_s=link.h2d, reverse=up, coupling=link.coupling)
         self.network.add_link(up, capacity_bytes_per_s=link.d2h, reverse=down, coupling=link.coupling)
 
-    def same_hive(self, one: int, other: int) -> bool:
-        """Are two GPUs the same? Nodes of this version have no xGMI links."""
-        return one == other
-
     def link_names(self) -> list[str]:
         """All directions of all links."""
         gpus = [f"{device.gpu.name}.pcie.{way}" for device in self.node.devices for way in ("h2d", "d2h")]
-        return [*gpus, *self.fabric.link_names, *self.storage.link_names]
+        return [*gpus, *self.xgmi.link_names(), *self.fabric.link_names, *self.storage.link_names]

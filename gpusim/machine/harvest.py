@@ -147,7 +147,12 @@ def _migrations(machine: Machine) -> list[MigrationTotal]:
     totals: dict[str, list[int]] = {"host_to_device": [0, 0, 0], "device_to_host": [0, 0, 0]}
     for row, target in enumerate(log.target):
         start, end, _, _, size = log.numbers[5 * row : 5 * row + 5]
-        total = totals["device_to_host" if target == CPU else "host_to_device"]
+        if target == CPU:
+            total = totals["device_to_host"]
+        elif log.origin[row] == CPU:
+            total = totals["host_to_device"]
+        else:
+            total = totals.setdefault("device_to_device", [0, 0, 0])
         total[0] += 1
         total[1] += size
         total[2] += end - start

@@ -82,9 +82,11 @@ def migrate(hip: Hip, vma: Vma, svm: SvmRange, first: int, last: int) -> Stages:
     if best == UNDEFINED:
         return
     what = move(best, svm.location)
-    if what in (Move.THROUGH_RAM, Move.TO_RAM):  # for another VRAM all of them leave
-        leaves = (first, last) if what is Move.TO_RAM else (svm.first, svm.last)
-        yield from node.devices[svm.location].migration.to_ram(kfd, vma, svm, *leaves, Trigger.PREFETCH)
+    if what is Move.THROUGH_RAM:  # for another VRAM all of them leave
+        old = node.devices[svm.location].migration
+        yield from node.devices[best].migration.take_over(kfd, vma, svm, old, Trigger.PREFETCH)
+    elif what is Move.TO_RAM:
+        yield from node.devices[svm.location].migration.to_ram(kfd, vma, svm, first, last, Trigger.PREFETCH)
     if best != CPU:
         yield from node.devices[best].migration.to_vram(kfd, vma, svm, first, last, Trigger.PREFETCH)
     if not kfd.xnack:

@@ -8,7 +8,7 @@ from typing import Protocol
 from gpusim.hardware.access import AccessStream, Operand, Order, Touch
 from gpusim.hardware.caches import Served
 from gpusim.hardware.gpu import Gpu
-from gpusim.hardware.gpuvm import HOST, INVALID
+from gpusim.hardware.gpuvm import INVALID
 from gpusim.runtime.launch import Argument
 from gpusim.workload.kernel import DEFAULT_STEP, KernelSpec, Mapping
 
@@ -37,7 +37,7 @@ def far(bound: Sequence[Argument]) -> bool:
 
 
 def _is_far(buffer: Argument) -> bool:
-    return not buffer.region.vm.unified and HOST in buffer.region.valid
+    return any(state in buffer.region.valid for state in buffer.region.vm.far)
 
 
 def all_fragments(bound: Sequence[Argument]) -> dict[int, int]:
@@ -184,7 +184,7 @@ class Walk(PatternStream):
         if state == INVALID:
             return 0
         hit = last + 1
-        for other in range(3):
+        for other in operand.region.vm.states:
             if other != state:
                 found = valid.find(other, first, hit)
                 if found >= 0:

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from gpusim.hardware.access import Operand, Order, Touch
 from gpusim.hardware.caches import Served
-from gpusim.hardware.gpuvm import HOST, INVALID, LOCAL
+from gpusim.hardware.gpuvm import INVALID
 from gpusim.workload.patterns.base import PatternStream
 
 #: draws so many pages (indices into the operand's region) for step `index`
@@ -72,7 +72,7 @@ class Drawn(PatternStream):
         """All steps or none: any of them may touch any page."""
         for operand in self.operands:
             valid = operand.valid
-            if len(valid) not in (valid.count(LOCAL), valid.count(HOST)):
+            if valid[0] == INVALID or valid.count(valid[0]) != len(valid):
                 return 0
         return stop - start
 
