@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from gpusim.driver.migrate import Migration, Trigger, exclusively
-from gpusim.driver.svm_range import SvmRange
+from gpusim.driver.migrate import Migration, Trigger
+from gpusim.driver.svm_range import SvmRange, exclusively
 from gpusim.driver.vram import SvmBo, Vram
 from gpusim.engine.stages import Stages, Transfer, Until
 from gpusim.kinds import Kind

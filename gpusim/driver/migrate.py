@@ -14,7 +14,6 @@ from gpusim.driver.svm_range import CPU, SvmRange
 from gpusim.driver.switches import PeerMigration
 from gpusim.driver.vram import SvmBo, Vram
 from gpusim.engine.stages import Do, Stage, Stages, Transfer, Until
-from gpusim.errors import SimulatedFailure
 from gpusim.hardware.gpu import Gpu
 from gpusim.kinds import Kind
 from gpusim.linux.address_space import RAM, SWAPPED, VRAM, HostMemory, Vma
@@ -277,20 +276,6 @@ class Migration:
             del bo.ranges[svm]
             if not bo.ranges:
                 self._vram.remove(bo)
-
-
-def exclusively(svm: SvmRange, stages: Stages) -> Stages:
-    """Work through `stages` with the migrate mutex of a range held."""
-    if svm.busy:
-        yield Transfer(Kind.LOCK_WAIT, svm.acquire)
-    else:
-        svm.busy = True
-    try:
-        yield from stages
-    except SimulatedFailure:
-        svm.release()
-        raise
-    yield Do(svm.release)
 
 
 def _nothing() -> None:

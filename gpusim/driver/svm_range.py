@@ -12,11 +12,14 @@ from typing import TYPE_CHECKING
 from sortedcontainers import SortedDict
 
 from gpusim.driver.attributes import CPU, Attributes
+from gpusim.engine.stages import Do, Stages, Transfer
+from gpusim.errors import SimulatedFailure
+from gpusim.kinds import Kind
 
 if TYPE_CHECKING:
     from gpusim.driver.vram import SvmBo
 
-__all__ = ["CPU", "SvmRange", "SvmRangeList", "largest_range_pages", "pieces"]
+__all__ = ["CPU", "SvmRange", "SvmRangeList", "exclusively", "largest_range_pages", "pieces"]
 
 
 class SvmRange:
@@ -176,3 +179,17 @@ def pieces(first: int, last: int, most_pages: int) -> Iterator[tuple[int, int]]:
         end = min(last, first - first % most_pages + most_pages - 1)
         yield first, end
         first = end + 1
+
+
+def exclusively(svm: SvmRange, stages: Stages) -> Stages:
+    """Work through `stages` with the migrate mutex of a range held."""
+    if svm.busy:
+        yield Transfer(Kind.LOCK_WAIT, svm.acquire)
+    else:
+        svm.busy = True
+    try:
+        yield from stages
+    except SimulatedFailure:
+        svm.release()
+        raise
+    yield Do(svm.release)

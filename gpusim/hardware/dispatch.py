@@ -251,9 +251,9 @@ class Dispatch:
             added += look_up(unit, operand.region, first, last, now + added)
         return added
 
-    def link_cap(self, size: float) -> float:
+    def link_cap(self, way: Way, size: float) -> float:
         """Bytes a second of one wavefront for a transfer of `size` of a step's bytes."""
-        return self._link_cap * size / self.step_bytes
+        return self._link_cap * self.gpu.far_pace.get(way, 1.0) * size / self.step_bytes
 
     def cross_link(self, index: int, resume: Callable[[], None]) -> None:
         """One step of which part lies behind a link: all its transfers at once, on when the last has ended."""
@@ -271,7 +271,7 @@ class Dispatch:
                 path,
                 round(size),
                 weight=1.0 / self.share,
-                cap_bytes_per_s=self.link_cap(size) * self.share,
+                cap_bytes_per_s=self.link_cap(path, size) * self.share,
                 done=ended,
             )
         if local:

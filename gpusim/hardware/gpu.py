@@ -12,7 +12,7 @@ from gpusim.engine.timeline import Timeline
 from gpusim.hardware.caches import Caches
 from gpusim.hardware.dispatch import Dispatch
 from gpusim.hardware.fabric import Fabric
-from gpusim.hardware.gpu_spec import GpuSpec
+from gpusim.hardware.gpu_spec import GpuSpec, LinkSpec
 from gpusim.hardware.gpuvm import HOST, PEER, Vm
 from gpusim.hardware.memory import Memory
 from gpusim.hardware.retry import InterruptListener, RetryUnit
@@ -33,7 +33,7 @@ class Gpu:
         recorder: Recorder,
         network: Network,
         link: str,
-        link_latency_ps: int,
+        link_spec: LinkSpec,
         interrupt_ps: int,
         listener: InterruptListener,
         retry: type[RetryUnit] = RetryUnit,
@@ -45,7 +45,8 @@ class Gpu:
         self.env = env
         self.recorder = recorder
         self.network = network
-        self.link_latency_ps = link_latency_ps
+        self.link = link_spec
+        self.link_latency_ps = link_spec.latency
         #: from a miss to the start of the fault worker behind an empty ring
         self.delivery_ps = spec.retry.delivery + interrupt_ps
         self.interrupt_ps = interrupt_ps
@@ -69,6 +70,8 @@ class Gpu:
         #: ways to memory behind links, by where it lies (states of `gpuvm`); `add_peer` adds those of other GPUs
         self.far_reads: dict[int, tuple[Hop, ...]] = {HOST: self.zero_copy_reads}
         self.far_writes: dict[int, tuple[Hop, ...]] = {HOST: self.zero_copy_writes}
+        #: what latency leaves of a wavefront's rate across the CPU link, where another way is longer or shorter
+        self.far_pace: dict[tuple[Hop, ...], float] = {}
         #: ways of copies to other GPUs, by their number: of a copy engine, and of a blit kernel
         self.copies_to: dict[int, tuple[tuple[Hop, ...], tuple[Hop, ...]]] = {}
         #: critical path of whoever maps pages right now, for the wavefronts that this releases
@@ -82,6 +85,10 @@ class Gpu:
         if xgmi.same_hive(here, there):
             self.far_reads[PEER + there] = xgmi.path(there, here, engine=False)
             self.far_writes[PEER + there] = xgmi.path(here, there, engine=False)
+            at_host = self.spec.hbm.latency + self.link.latency
+            pace = at_host / (self.spec.hbm.latency + xgmi.latency_ps(here, there))
+            for way in (self.far_reads[PEER + there], self.far_writes[PEER + there]):
+                self.far_pace[way] = pace
             self.copies_to[there] = (
                 xgmi.path(here, there, engine=True),
                 xgmi.path(here, there, engine=False),

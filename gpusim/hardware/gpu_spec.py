@@ -191,3 +191,14 @@ class LinkSpec(Spec):
     peer_visible: bool = Field(
         default=True, description="peers see all of the VRAM: large BAR, and no virtual function"
     )
+    cpu_read: Rate = Field(
+        default=5e7,
+        gt=0,
+        description="most that a CPU thread loads from VRAM across the link (uncached reads)",
+    )
+    cpu_write: Rate = Field(
+        default=1e10, gt=0, description="most that a CPU thread stores to VRAM (write combining)"
+    )
+    coherent: bool = Field(
+        default=False, description="xGMI to the CPU: it caches VRAM, and its accesses migrate nothing"
+    )

@@ -1,9 +1,9 @@
 """GPUVM state as wavefronts see it: which pages of a buffer one GPU can translate, and where they lie.
 
-One byte a 4 KiB page says enough: not valid, in this GPU's VRAM, in host memory, or in the VRAM of another GPU. The bytes of a region are what
-wavefronts search, so that finding the next page that would fault costs one `bytearray.find`. One byte for each 2 MiB
-says how large the fragments are in which its pages are translated: VRAM is contiguous, host memory is scattered
-unless who maps it says otherwise.
+One byte a 4 KiB page says enough: not valid, in this GPU's VRAM, in host memory, or in the VRAM of another GPU. The
+bytes of a region are what wavefronts search, so that finding the next page that would fault costs one
+`bytearray.find`. One byte for each 2 MiB says how large the fragments are in which its pages are translated: VRAM is
+contiguous, host memory is scattered unless who maps it says otherwise.
 """
 
 from __future__ import annotations

@@ -69,7 +69,7 @@ class Stretch:
             self._job = dispatch.job_class.enter_group(max(1, round(local * steps)), weight, self._job_ended)
 
     def _send(self, path: tuple[tuple[str, float], ...], size: int, per_step: float) -> None:
-        cap = self._dispatch.link_cap(per_step) * self.weight
+        cap = self._dispatch.link_cap(path, per_step) * self.weight
         flow = self._dispatch.gpu.network.transfer(path, size, cap_bytes_per_s=cap, done=self._flow_ended)
         self._ways[flow] = (path, per_step)
         self._flows.append(flow)

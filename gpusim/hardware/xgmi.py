@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Iterator
+from itertools import pairwise
 
 from pydantic import Field, field_validator
 
@@ -88,7 +89,7 @@ class Xgmi:
 
     def width(self, route: tuple[int, ...]) -> int:
         """Links of the narrowest bundle on a route."""
-        return min((self._links[pair] for pair in zip(route, route[1:], strict=False)), default=0)
+        return min((self._links[pair] for pair in pairwise(route)), default=0)
 
     def same_hive(self, one: int, other: int) -> bool:
         """Are two GPUs the same, or linked by xGMI, directly or through others?"""
@@ -98,13 +99,18 @@ class Xgmi:
         """Bundles between two GPUs of a hive."""
         return len(self._routes[source][target]) - 1
 
+    def latency_ps(self, source: int, target: int) -> int:
+        """Added to a load of what lies at another GPU of the hive."""
+        assert self._spec is not None
+        return self.hops(source, target) * self._spec.latency
+
     def path(self, source: int, target: int, *, engine: bool) -> tuple[Hop, ...]:
         """The way of data from one GPU of a hive to another, as a copy engine or a kernel uses it."""
         spec = self._spec
         assert spec is not None
         cost = 1.0 / (spec.sdma_efficiency if engine else spec.kernel_efficiency)
         route = self._routes[source][target]
-        return tuple((link_name(one, other), cost) for one, other in zip(route, route[1:], strict=False))
+        return tuple((link_name(one, other), cost) for one, other in pairwise(route))
 
     def link_names(self) -> list[str]:
         """All directions of all bundles."""

@@ -13,7 +13,7 @@ from gpusim.hardware.gpuvm import Vm
 from gpusim.kinds import Kind
 from gpusim.machine.hardware import Hardware
 from gpusim.machine.hipfiles import HipFiles
-from gpusim.machine.visible import visible_devices
+from gpusim.machine.visible import copy_engines, visible_devices
 from gpusim.machine.xnack import xnack_at_start
 from gpusim.rundata import StepData
 from gpusim.runtime.allocation import Allocator
@@ -104,6 +104,8 @@ class Machine:
             visible=visible,
             declared=declared,
             files=self.hardware.storage.files(process),
+            sdma=copy_engines(process.env)[0],
+            peer_sdma=copy_engines(process.env)[1],
         )
         later = set(_allocated_by_steps(step for steps in process.threads.values() for step in steps))
         program = ProgramProcess(

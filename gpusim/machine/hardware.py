@@ -101,7 +101,7 @@ class Hardware:
                 recorder=recorder,
                 network=self.network,
                 link=f"{name}.pcie",
-                link_latency_ps=link.latency,
+                link_spec=link,
                 interrupt_ps=host_spec.interrupt,
                 listener=worker,
                 retry=retry,

@@ -30,7 +30,7 @@ OUTCOMES = (
 )
 
 NOT_MODELLED = (
-    "peer access and copies between GPUs",
+    "HBM traffic at the far end of peer access and peer copies",
     "the software fault filter, stale faults and the overflow of interrupt rings",
     "host memory bandwidth shared by CPU threads and DMA",
     "HBM bandwidth used by SDMA copies over the host link",

@@ -21,3 +21,12 @@ def visible_devices(devices: Sequence[Device], env: Mapping[str, str]) -> tuple[
             picked.append(chosen[int(entry)])
         chosen = picked
     return tuple(chosen)
+
+
+def copy_engines(env: Mapping[str, str]) -> tuple[bool, bool]:
+    """Do copy engines serve copies with the host, and between GPUs? As ROCr reads its two variables: 0 says no.
+
+    HSA_ENABLE_SDMA=0 turns all copies into blit kernels, HSA_ENABLE_PEER_SDMA=0 those between GPUs.
+    """
+    every = env.get("HSA_ENABLE_SDMA", "").strip() != "0"
+    return every, every and env.get("HSA_ENABLE_PEER_SDMA", "").strip() != "0"

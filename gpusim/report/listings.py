@@ -143,9 +143,14 @@ def _links(found: Profile) -> list[str]:
     """The names of a node's links, as metrics use them."""
     if found.kind != "nodes":
         return []
+    from gpusim.hardware.xgmi import pairs as xgmi_pairs
+
     tree = found.tree
     count = sum(int(entry.get("count", 1)) for entry in tree.get("gpus", []))
     names = [f"gpu[{index}].pcie.{direction}" for index in range(count) for direction in ("h2d", "d2h")]
+    joined = str((tree.get("xgmi") or {}).get("joined") or "")
+    for one, other, _ in xgmi_pairs(joined):
+        names += [f"gpu[{one}].xgmi[{other}]", f"gpu[{other}].xgmi[{one}]"]
     fabric = tree.get("fabric") or {}
     for switch in fabric.get("switches") or ():
         names += [f"switch.{switch['name']}.{direction}" for direction in ("up", "down")]

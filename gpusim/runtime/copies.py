@@ -1,4 +1,4 @@
-"""hipMemcpy: pinned, pageable through staging buffers, and inside the device."""
+"""hipMemcpy: pinned, pageable through staging buffers, inside a device, and between devices."""
 
 from __future__ import annotations
 
@@ -6,14 +6,15 @@ from collections.abc import Callable
 from enum import StrEnum
 
 from gpusim.driver.migrate import sdma_transfer
+from gpusim.engine.flows import Hop
 from gpusim.engine.record import Chain
 from gpusim.engine.stages import Stages, Transfer
-from gpusim.errors import NotSupportedYet, Problem
 from gpusim.hardware.gpu import Gpu
 from gpusim.kinds import Kind
 from gpusim.linux.address_space import VRAM
 from gpusim.runtime.allocation import Allocation, Allocator
 from gpusim.runtime.hip import Hip, Thread
+from gpusim.runtime.memory import bring_back
 from gpusim.runtime.operation import Operation
 from gpusim.runtime.operations import staged
 
@@ -45,30 +46,33 @@ def memcpy(
     to = target.slice(dst_offset, length)
     origin = source.slice(src_offset, length)
 
-    def stages(_: Chain) -> Stages:
+    def stages(chain: Chain) -> Stages:
         place_to, device_to = _place(hip, target, *to)
         place_from, device_from = _place(hip, source, *origin)
         if Place.DEVICE not in (place_to, place_from):
-            yield from _on_host(hip, target, to, source, origin)
+            yield from _prepare(hip, chain, source, *origin, write=False)
+            yield from _prepare(hip, chain, target, *to, write=True)
+            yield Kind.BOUNCE_COPY, round(length * 1e12 / hip.node.host_spec.copy_bandwidth)
         elif place_to is place_from:
-            if device_to != device_from:
-                raise _unsupported(hip, "peer copies between GPUs")
-            yield from _inside(hip.node.devices[device_to].gpu, length)
+            gpu = hip.node.devices[device_from].gpu
+            yield from (
+                _inside(gpu, length) if device_to == device_from else _peer(hip, gpu, device_to, length)
+            )
         elif place_to is Place.DEVICE:
             gpu = hip.node.devices[device_to].gpu
             yield Kind.COPY_SETUP, gpu.spec.sdma.copy_h2d
             if place_from is Place.PINNED:
-                yield sdma_transfer(gpu, gpu.h2d, length)
+                yield _engine(hip, gpu, length, up=True)
             else:
-                yield from _populate(hip, source, *origin, write=False)
+                yield from _prepare(hip, chain, source, *origin, write=False)
                 yield from staged_up(hip, gpu, length)
         else:
             gpu = hip.node.devices[device_from].gpu
             yield Kind.COPY_SETUP, gpu.spec.sdma.copy_d2h
             if place_to is Place.PINNED:
-                yield sdma_transfer(gpu, gpu.d2h, length)
+                yield _engine(hip, gpu, length, up=False)
             else:
-                yield from _populate(hip, target, *to, write=True)
+                yield from _prepare(hip, chain, target, *to, write=True)
                 yield from staged_down(hip, gpu, length)
 
     operation = staged(hip, f"memcpy.{src}.{dst}", stages)
@@ -77,32 +81,54 @@ def memcpy(
 
 
 def _place(hip: Hip, allocation: Allocation, first: int, size: int) -> tuple[Place, int]:
-    """Where a part of a buffer lies now, and the GPU for DEVICE."""
+    """Where a part of a buffer lies now, and the GPU for DEVICE. What lies there only in part counts as pageable."""
     if allocation.allocator is Allocator.HIP_MALLOC:
         return Place.DEVICE, allocation.gpu
     if allocation.allocator is Allocator.HIP_HOST_MALLOC:
         return Place.PINNED, -1
     start, end = allocation.pages(first, size)
     for device in hip.node.devices:
-        there = allocation.vma.count(start, end, VRAM + device.gpu.index)
-        if there == end - start + 1:
+        if allocation.vma.count(start, end, VRAM + device.gpu.index) == end - start + 1:
             return Place.DEVICE, device.gpu.index
-        if there:
-            raise _unsupported(hip, f"memcpy of {allocation.name!r}, which lies partly in VRAM")
     return Place.PAGEABLE, -1
 
 
-def _unsupported(hip: Hip, what: str) -> NotSupportedYet:
-    return NotSupportedYet([Problem(f"{what} not supported yet", path=f"processes.{hip.kfd.name}")])
-
-
-def _populate(hip: Hip, allocation: Allocation, first: int, size: int, *, write: bool) -> Stages:
-    """The CPU side of a pageable copy touches its pages first."""
+def _prepare(hip: Hip, chain: Chain, allocation: Allocation, first: int, size: int, *, write: bool) -> Stages:
+    """The CPU side of a pageable copy faults back what lies in VRAM, and touches its pages."""
     if not allocation.is_svm:
         return
     start, end = allocation.pages(first, size)
+    yield from bring_back(hip, chain, allocation.vma, start, end)
     what = f"{hip.kfd.name}: copy of {allocation.name!r}"
     yield from hip.node.paging.fault_in(allocation.vma, start, end, what, write=write, trap=True)
+
+
+def _engine(hip: Hip, gpu: Gpu, size: int, *, up: bool) -> Transfer:
+    """Pinned memory: by SDMA, or by a blit kernel where the program's environment says so."""
+    if hip.sdma:
+        return sdma_transfer(gpu, gpu.h2d if up else gpu.d2h, size)
+    return _blit(gpu, gpu.zero_copy_reads if up else gpu.zero_copy_writes, size)
+
+
+def _blit(gpu: Gpu, way: tuple[Hop, ...], size: int) -> Transfer:
+    """A copy by wavefronts across links. Left out: the slots that they take, and their HBM traffic."""
+    rate = gpu.spec.sdma.d2d_rate
+
+    def start(done: Callable[[], None]) -> None:
+        gpu.network.transfer(way, size, cap_bytes_per_s=rate, done=lambda _: done())
+
+    return Transfer(Kind.ZERO_COPY_LINK, start)
+
+
+def _peer(hip: Hip, gpu: Gpu, target: int, size: int) -> Stages:
+    """From one GPU's VRAM to another's: by the source's SDMA, or by a kernel there."""
+    by_engine, by_kernel = gpu.copies_to[target]
+    if hip.peer_sdma:
+        yield Kind.COPY_SETUP, gpu.spec.sdma.copy_d2h
+        yield sdma_transfer(gpu, by_engine, size)
+    else:
+        yield Kind.COPY_SETUP, gpu.spec.sdma.copy_d2d
+        yield _blit(gpu, by_kernel, size)
 
 
 def _chunks(hip: Hip, gpu: Gpu, size: int) -> tuple[list[int], Callable[[int], int]]:
@@ -133,11 +159,3 @@ def _inside(gpu: Gpu, size: int) -> Stages:
     yield Kind.COPY_SETUP, gpu.spec.sdma.copy_d2d
     blit = gpu.hbm.job_class(2.0 * gpu.spec.sdma.d2d_rate)
     yield Transfer(Kind.HBM, lambda done: blit.enter(2 * size, done))
-
-
-def _on_host(
-    hip: Hip, target: Allocation, to: tuple[int, int], source: Allocation, origin: tuple[int, int]
-) -> Stages:
-    yield from _populate(hip, source, *origin, write=False)
-    yield from _populate(hip, target, *to, write=True)
-    yield Kind.BOUNCE_COPY, round(to[1] * 1e12 / hip.node.host_spec.copy_bandwidth)

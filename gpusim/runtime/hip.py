@@ -112,12 +112,16 @@ class Hip:
         visible: tuple[Device, ...],
         declared: Mapping[str, Declared],
         files: Mapping[str, File] | None = None,
+        sdma: bool = True,
+        peer_sdma: bool = True,
     ) -> None:
         self.node = node
         self.env = node.env
         self.kfd = kfd
         self.visible = visible
         self._declared = declared
+        self.sdma = sdma  # do copy engines copy, or kernels?
+        self.peer_sdma = peer_sdma  # and between GPUs?
         self.files: Mapping[str, File] = files or {}
         self._live: dict[str, Allocation] = {}
         self._held: dict[Allocation, None] = {}  # what takes memory: also what is being allocated or freed

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from gpusim.engine.record import Chain, Snapshot
-from gpusim.errors import InputError, NotSupportedYet, Problem, SimulatedFailure
+from gpusim.errors import InputError, Problem, SimulatedFailure
 from gpusim.hardware.access import AccessStream
 from gpusim.hardware.dispatch import Dispatch
 from gpusim.hardware.gpu import Gpu
-from gpusim.hardware.gpuvm import Region
+from gpusim.hardware.gpuvm import INVALID, PEER, Region
 from gpusim.kinds import Kind
 from gpusim.runtime.allocation import Allocation, Allocator
 from gpusim.runtime.hip import Hip, Thread
@@ -100,20 +100,19 @@ def launch(
         )
     for allocation, _, _ in buffers:
         if allocation.allocator is Allocator.HIP_MALLOC and allocation.gpu != device.index:
-            raise NotSupportedYet(
-                [
-                    Problem(
-                        f"kernel {kernel!r} on {gpu} uses {allocation.name!r}, which lies in the VRAM of another GPU: "
-                        "peer access is not supported yet",
-                        path=f"processes.{hip.kfd.name}",
-                    )
-                ]
-            )
+            _enable_peer(hip, allocation, device)
     operation = Operation(_begin(hip, program, kernel, buffers, device, number, size))
     operation.completion_ps = device.spec.compute.completion
     moved = sum((size or allocation.size) * (read + write) for allocation, read, write in buffers)
     operation.size = program.asked_bytes(kernel, moved, device.spec.compute.lanes)
     return hip.submit(thread, operation, stream)
+
+
+def _enable_peer(hip: Hip, allocation: Allocation, gpu: Gpu) -> None:
+    """hipDeviceEnablePeerAccess, which a program calls once: another GPU's memory is mapped where it is."""
+    region = hip.kfd.region(allocation.vma, gpu.index)
+    if region.valid[0] == INVALID:
+        region.map(0, region.pages - 1, PEER + allocation.gpu, hip.env.now)
 
 
 def _begin(

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
-from gpusim.driver.migrate import Migration, Trigger, exclusively
-from gpusim.driver.svm_range import CPU, SvmRange
+from gpusim.driver.kfd_process import KfdProcess
+from gpusim.driver.migrate import Migration, Trigger
+from gpusim.driver.svm_range import CPU, SvmRange, exclusively
+from gpusim.engine.record import Chain
 from gpusim.engine.stages import Do, Stages, Transfer
-from gpusim.errors import NotSupportedYet, Problem, SimulatedFailure
+from gpusim.errors import SimulatedFailure
+from gpusim.hardware.gpu import Gpu
 from gpusim.hardware.gpuvm import HOST, LOCAL
 from gpusim.kinds import Kind
 from gpusim.linux.address_space import NOWHERE, RAM, VRAM, Vma, VmaKind
@@ -184,27 +188,24 @@ def host_touch(
 ) -> Steps:
     """A CPU thread goes through a part of a buffer: populates it, streams it, pulls it back from VRAM."""
     if allocation.allocator is Allocator.HIP_MALLOC:
-        raise NotSupportedYet(
-            [
-                Problem(
-                    f"host_touch of {allocation.name!r}, which hipMalloc placed in VRAM: CPU accesses through the PCIe "
-                    "BAR are not supported yet",
-                    path=f"processes.{hip.kfd.name}",
-                    legal="copy it with memcpy, or allocate it with hipHostMalloc, hipMallocManaged or malloc",
-                )
-            ]
-        )
+        yield from thread.stages(_through_bar(hip.node.devices[allocation.gpu].gpu, size, write=write))
+        return
     start, end = allocation.pages(first, size)
     while start <= end:
         last = min(end, start - start % _TOUCH_CHUNK_PAGES + _TOUCH_CHUNK_PAGES - 1)
+        length = min(size, (last - start + 1) * PAGE_BYTES)
+        size -= length
         if allocation.is_svm:
-            yield from _bring_back(hip, thread, allocation.vma, start, last)
+            yield from thread.stages(bring_back(hip, thread.chain, allocation.vma, start, last))
             what = f"{hip.kfd.name}: CPU touch of {allocation.name!r}"
             fault_in = hip.node.paging.fault_in
             yield from thread.stages(fault_in(allocation.vma, start, last, what, write=write, trap=True))
-        length = min(size, (last - start + 1) * PAGE_BYTES)
-        size -= length
-        yield from thread.stages(_stream_stages(hip, length))
+            for gpu, pages in _coherent(hip, allocation.vma, start, last):
+                part = min(length, pages * PAGE_BYTES)
+                length -= part
+                yield from thread.stages(_through_bar(gpu, part, write=write))
+        if length:
+            yield from thread.stages(_stream_stages(hip, length))
         start = last + 1
 
 
@@ -212,22 +213,48 @@ def _stream_stages(hip: Hip, size: int) -> Stages:
     yield Transfer(Kind.HOST_MEMORY, lambda done: hip.node.host_memory.enter(size, done))
 
 
-def _bring_back(hip: Hip, thread: Thread, vma: Vma, first: int, last: int) -> Steps:
-    """CPU faults on device-private pages: one granule each, under the process's SVM mutex (`kfd_svm.md` 3.3)."""
+def bring_back(hip: Hip, chain: Chain, vma: Vma, first: int, last: int) -> Stages:
+    """CPU faults on device-private pages: one granule each, under the process's SVM mutex (`kfd_svm.md` 3.3).
+
+    Where the CPU caches VRAM (xGMI) there are no such faults.
+    """
     kfd = hip.kfd
     for device in hip.node.devices:
+        if device.gpu.link.coherent:
+            continue
         place = VRAM + device.gpu.index
         at = vma.where.find(place, first - vma.first, last - vma.first + 1)
         while at >= 0:
             page = vma.first + at
-            yield from thread.lock(kfd.lock, kfd)
+            yield Transfer(Kind.LOCK_WAIT, lambda done: kfd.lock.acquire(kfd.number + 1, done))
             svm = kfd.ranges.find(page)
             if svm is not None and vma.where[at] == place:
-                granule = svm.granule(page)
-                yield from thread.stages(_cpu_fault(hip, device.migration, vma, granule, svm))
-            kfd.lock_path = thread.chain.snapshot()
-            kfd.lock.release()
+                yield from _cpu_fault(hip, device.migration, vma, svm.granule(page), svm)
+            yield Do(lambda: _unlock(kfd, chain))
             at = vma.where.find(place, page - vma.first, last - vma.first + 1)
+
+
+def _unlock(kfd: KfdProcess, chain: Chain) -> None:
+    kfd.lock_path = chain.snapshot()
+    kfd.lock.release()
+
+
+def _through_bar(gpu: Gpu, size: int, *, write: bool) -> Stages:
+    """A CPU thread loads or stores VRAM across the link: uncached, but for stores that combine."""
+    link = gpu.link
+    way, rate = (gpu.h2d, link.cpu_write) if write else (gpu.d2h, link.cpu_read)
+
+    def start(done: Callable[[], None]) -> None:
+        gpu.network.transfer(way, size, cap_bytes_per_s=rate, done=lambda _: done())
+
+    yield Transfer(Kind.HOST_MEMORY, start)
+
+
+def _coherent(hip: Hip, vma: Vma, first: int, last: int) -> list[tuple[Gpu, int]]:
+    """(GPU, pages) of what lies in VRAM that the CPU caches: it is reached where it is."""
+    devices = [device.gpu for device in hip.node.devices if device.gpu.link.coherent]
+    counts = [(gpu, vma.count(first, last, VRAM + gpu.index)) for gpu in devices]
+    return [(gpu, pages) for gpu, pages in counts if pages]
 
 
 def _cpu_fault(hip: Hip, migration: Migration, vma: Vma, granule: tuple[int, int], svm: SvmRange) -> Stages:

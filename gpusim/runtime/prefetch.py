@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from gpusim.driver.attributes import UNDEFINED, SvmFlag
-from gpusim.driver.migrate import Trigger, exclusively
+from gpusim.driver.migrate import Trigger
 from gpusim.driver.page_tables import map_as_it_lies
 from gpusim.driver.placement import Move, move, prefetch_location, prefetch_maps
-from gpusim.driver.svm_range import CPU, SvmRange
+from gpusim.driver.svm_range import CPU, SvmRange, exclusively
 from gpusim.engine.record import Chain
 from gpusim.engine.stages import Stages, Tell
 from gpusim.errors import SimulatedFailure

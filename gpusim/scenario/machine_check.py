@@ -16,6 +16,7 @@ from gpusim.errors import InputError, Problem
 from gpusim.hardware.drive_spec import DriveSpec
 from gpusim.hardware.fabric_spec import FabricSpec
 from gpusim.hardware.gpu_spec import GpuSpec, LinkSpec
+from gpusim.hardware.xgmi import XgmiSpec
 from gpusim.linux.host_spec import HostSpec
 from gpusim.linux.stack_spec import StackSpec
 from gpusim.scenario import profiles
@@ -38,6 +39,7 @@ def _problems(machine: ResolvedSystem) -> Iterator[Problem]:
         (HostSpec, machine.cpu, "cpu"),
         (DriverSpec, machine.driver, "driver"),
         *((GpuSpec, tree, f"gpu[{index}]") for index, tree in enumerate(machine.gpus)),
+        *((XgmiSpec, tree, "node.xgmi") for tree in [machine.node.get("xgmi")] if tree),
         *((DriveSpec, tree, f"drive.{name}") for name, tree in machine.drives.items()),
         *((StackSpec, tree, "node.stacks") for tree in machine.node.get("stacks") or ()),
     ]

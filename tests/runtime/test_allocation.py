@@ -2,7 +2,6 @@
 
 import pytest
 
-from gpusim.errors import NotSupportedYet
 from gpusim.kinds import Kind
 from tests.programs import (
     GIB,
@@ -261,16 +260,3 @@ def test_a_copy_does_not_fit_into_a_buffer_that_is_gone():
         buffers={"x": "4KiB hipMalloc", "y": "4KiB hipHostMalloc"},
     )
     assert ran.outcome == "hip_error"
-
-
-# -- what is not supported yet -----------------------------------------------------------------------------------------
-
-
-def test_a_cpu_access_to_vram_is_not_supported_yet():
-    with pytest.raises(NotSupportedYet, match="CPU accesses through the PCIe BAR"):
-        run([touch("x")], buffers={"x": "1MiB hipMalloc"})
-
-
-def test_peer_access_is_not_supported_yet():
-    with pytest.raises(NotSupportedYet, match="peer access is not supported yet"):
-        run([launch(writes="x", gpu="gpu1")], buffers={"x": "1MiB hipMalloc gpu0"}, gpus=2)

@@ -2,7 +2,6 @@
 
 import pytest
 
-from gpusim.errors import NotSupportedYet
 from gpusim.kinds import Kind
 from tests.programs import (
     GIB,
@@ -105,22 +104,6 @@ def test_a_managed_buffer_in_vram_is_copied_from_there():
     )
     assert ran.link_bytes("d2h") == 64 * MIB
     assert ran.migrated("device_to_host") == 0
-
-
-def test_a_buffer_that_lies_in_both_memories_is_not_supported_yet():
-    with pytest.raises(NotSupportedYet, match="lies partly in VRAM"):
-        run(
-            [prefetch("x", size="32MiB"), memcpy("host", "x", size="64MiB")],
-            buffers={"x": "64MiB hipMallocManaged", "host": "64MiB hipHostMalloc"},
-        )
-
-
-def test_peer_copies_are_not_supported_yet():
-    with pytest.raises(NotSupportedYet, match="peer copies between GPUs"):
-        run([memcpy("a", "b")], buffers={"a": "4KiB hipMalloc gpu0", "b": "4KiB hipMalloc gpu1"}, gpus=2)
-
-
-# -- side by side ------------------------------------------------------------------------------------------------------
 
 
 def test_both_directions_at_once_lose_what_they_take_from_each_other():
