@@ -65,8 +65,8 @@ class Gpu:
         self._link = link
         self.h2d: tuple[Hop, ...] = ((f"{link}.h2d", 1.0),)
         self.d2h: tuple[Hop, ...] = ((f"{link}.d2h", 1.0),)
-        self.zero_copy_reads = ((f"{link}.h2d", 1.0 / spec.zero_copy.read_efficiency),)
-        self.zero_copy_writes = ((f"{link}.d2h", 1.0 / spec.zero_copy.write_efficiency),)
+        self.zero_copy_reads: tuple[Hop, ...] = ((f"{link}.h2d", 1.0 / spec.zero_copy.read_efficiency),)
+        self.zero_copy_writes: tuple[Hop, ...] = ((f"{link}.d2h", 1.0 / spec.zero_copy.write_efficiency),)
         #: ways to memory behind links, by where it lies (states of `gpuvm`); `add_peer` adds those of other GPUs
         self.far_reads: dict[int, tuple[Hop, ...]] = {HOST: self.zero_copy_reads}
         self.far_writes: dict[int, tuple[Hop, ...]] = {HOST: self.zero_copy_writes}
@@ -78,6 +78,15 @@ class Gpu:
         self.releasing: Snapshot = ([0] * recorder.kinds, 0)
         self.wave_steps = 0
         self._dispatches: list[Dispatch] = []
+
+    def below(self, down: tuple[Hop, ...], up: tuple[Hop, ...]) -> None:
+        """What lies between its link and host memory: `down` towards it, `up` back (a switch, another socket)."""
+        reads, writes = self.spec.zero_copy.read_efficiency, self.spec.zero_copy.write_efficiency
+        self.h2d = (*down, *self.h2d)
+        self.d2h = (*self.d2h, *up)
+        self.zero_copy_reads = (*((name, cost / reads) for name, cost in down), *self.zero_copy_reads)
+        self.zero_copy_writes = (*self.zero_copy_writes, *((name, cost / writes) for name, cost in up))
+        self.far_reads[HOST], self.far_writes[HOST] = self.zero_copy_reads, self.zero_copy_writes
 
     def add_peer(self, other: Gpu, xgmi: Xgmi, fabric: Fabric) -> None:
         """Another GPU of the node: over xGMI where there is a way, else through the root complex."""

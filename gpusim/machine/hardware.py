@@ -108,7 +108,7 @@ class Hardware:
                 random=random_stream(seed, f"{name}.retry"),
             )
             down, up = self.fabric.host_hops(index)
-            gpu.h2d, gpu.d2h = (*down, *gpu.h2d), (*gpu.d2h, *up)
+            gpu.below(down, up)
             vram = Vram(name, spec.hbm.size)
             migration = Migration(
                 gpu=gpu,
