@@ -17,13 +17,18 @@ from gpusim.engine.links import DirectedLink
 
 
 class Lane:
-    """What small transfers keep of one direction of a link: when it is free, and what is not credited yet."""
+    """What small transfers keep of one direction of a link: the work ahead of the next one, and what is not credited.
 
-    __slots__ = ("busy_ps", "bytes", "first_ps", "free_ps", "link", "turn_ps")
+    `ahead_ps` is the work that was there at `last_ps`; it shrinks with time. A transfer may be announced before it
+    begins: it finds the work of the time of its announcement, so that the link is never kept idle for it.
+    """
+
+    __slots__ = ("ahead_ps", "busy_ps", "bytes", "first_ps", "last_ps", "link", "turn_ps")
 
     def __init__(self, link: DirectedLink) -> None:
         self.link = link
-        self.free_ps = 0
+        self.ahead_ps = 0
+        self.last_ps = 0
         self.first_ps = 0  # of what is not credited
         self.turn_ps = 0
         self.bytes = 0
@@ -34,7 +39,7 @@ class Lane:
         if self.bytes:
             link = self.link
             link.entered_bytes += self.bytes
-            link.meter.timeline.add(self.first_ps, max(self.first_ps, self.free_ps), self.bytes, self.busy_ps)
+            link.meter.timeline.add(self.first_ps, self.last_ps, self.bytes, self.busy_ps)
             self.bytes = 0
             self.busy_ps = 0
 
@@ -44,6 +49,7 @@ class Express:
 
     def __init__(self, network: Network) -> None:
         self._network = network
+        self._env = network.env
         self._lanes: dict[str, Lane] = {}
         self._paths: dict[tuple[Hop, ...], tuple[tuple[Lane, float], ...]] = {}
         self.transfers = 0
@@ -72,25 +78,28 @@ class Express:
         return True
 
     def reserve(self, path: tuple[tuple[Lane, float], ...], size_bytes: int, at_ps: int) -> int:
-        """Take a turn on all links of the path at `at_ps` or later; returns the end.
-
-        Ask in the order of `at_ps`, as far as that matters.
-        """
+        """Take a turn on all links of the path for a transfer that begins at `at_ps`, now or later; returns the end."""
+        now = self._env._now
         self.transfers += 1
-        end = at_ps + 1
+        longest = 1
         for lane, ps_per_byte in path:
             taken = int(size_bytes * ps_per_byte) + 1
-            start = lane.free_ps
-            start = max(start, at_ps)
-            lane.free_ps = done = start + taken
-            end = max(end, done)
-            if start >= lane.turn_ps or not lane.bytes:
+            ahead = lane.ahead_ps - now + lane.last_ps
+            if ahead > 0:
+                ahead += taken
+            else:
+                ahead = taken
+            lane.ahead_ps = ahead
+            if now >= lane.turn_ps:
                 lane.credit()
-                lane.first_ps = start
-                lane.turn_ps = lane.link.meter.timeline.bin_end_ps(start)
+                lane.first_ps = now
+                lane.turn_ps = lane.link.meter.timeline.bin_end_ps(now)
+            lane.last_ps = now
             lane.bytes += size_bytes
             lane.busy_ps += taken
-        return end
+            if ahead > longest:  # noqa: PLR1730 - max() would cost twice as much
+                longest = ahead
+        return at_ps + longest
 
     def settle(self) -> None:
         """Credit everything to the links; at the end of a run."""

@@ -53,7 +53,14 @@ class Tell:
     fn: Callable[[Chain], None]
 
 
-Stage = tuple[int, ...] | Until | Transfer | Do | Tell
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """Let the clock come to the time reached, so that what follows meets others in the order of time."""
+
+
+REACH = Reach()
+
+Stage = tuple[int, ...] | Until | Transfer | Do | Tell | Reach
 Stages = Generator[Stage, int, None]  # the generator is sent the time reached
 
 
@@ -102,6 +109,11 @@ class _Run:
             while True:
                 if stage.__class__ is tuple:
                     chain.spend_all(stage)
+                elif stage is REACH:
+                    if chain.time_ps > self._env._now:
+                        self._value = chain.time_ps
+                        self._env.call_at(chain.time_ps, self.advance)
+                        return
                 elif stage.__class__ is Until:
                     chain.spend(stage.kind, stage.end_ps, behind=stage.behind)
                 elif stage.__class__ is Tell:

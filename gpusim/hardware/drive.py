@@ -11,7 +11,6 @@ from math import ceil, inf
 from gpusim.engine.environment import Environment
 from gpusim.engine.express import Express, Lane
 from gpusim.engine.flows import Hop, Network
-from gpusim.engine.occupancy import Occupancy
 from gpusim.hardware.drive_spec import DriveSpec
 from gpusim.hardware.write_cache import WriteCache
 
@@ -79,7 +78,7 @@ class Drive:
         self._latency = {False: spec.read.latency, True: spec.write.latency}
         self._stream = {False: spec.read.stream, True: spec.write.stream}
         self.cache = WriteCache(spec.write.cache, spec.write.sustained)
-        self.queue = Occupancy()
+        self.requests = 0
         self.flushes = 0
         rates = (("read", spec.read.bandwidth, "write"), ("write", spec.write.bandwidth, "read"))
         for way, rate, other in rates:
@@ -105,59 +104,62 @@ class Drive:
         path = (self._own[write], *hops)
         return Route(write, delay_ps, path, self._express.path(path))
 
+    def reserve(self, size_bytes: int, route: Route, at_ps: int) -> int:
+        """Begin a small request at `at_ps`, now or later; returns its end, or -1 where it has to be submitted.
+
+        Nothing waits for it here, so it costs no event.
+        """
+        if size_bytes > EXPRESS_BYTES or not self._express.idle(route.lanes):
+            return -1
+        return self._express.reserve(route.lanes, size_bytes, self._ready(size_bytes, route, at_ps))
+
+    def _ready(self, size_bytes: int, route: Route, at_ps: int) -> int:
+        """When a request that comes at `at_ps` can begin to move its data."""
+        self.requests += 1
+        write = route.write
+        units = self._free[write]
+        free = units[0]
+        ready = (free if free > at_ps else at_ps) + self._latency[write] + route.delay_ps
+        heapreplace(units, ready)
+        return self.cache.take(size_bytes, ready) if write else ready
+
     def submit(self, size_bytes: int, route: Route, done: Done, stream: float | None = None) -> None:
         """Begin a request now; `done` is called when its data have moved.
 
         `stream` replaces the rate of one request (bytes a second; inf: none) for what stands for many commands.
         """
         env = self._env
-        now = env._now
-        queue = self.queue
-        queue.enter(now)
-
-        def ended(_: object = None) -> None:
-            queue.leave(env._now, now)
-            done()
-
-        write = route.write
-        units = self._free[write]
-        free = units[0]
-        ready = (free if free > now else now) + self._latency[write] + route.delay_ps
-        heapreplace(units, ready)
-        if write:
-            ready = self.cache.take(size_bytes, ready)
+        ready = self._ready(size_bytes, route, env._now)
         if size_bytes <= EXPRESS_BYTES:
             if self._express.idle(route.lanes):
-                env.call_at(self._express.reserve(route.lanes, size_bytes, ready), ended)
+                env.call_at(self._express.reserve(route.lanes, size_bytes, ready), done)
             else:
-                env.call_at(ready, partial(self._move, route.path, size_bytes, self._stream[write], ended))
+                env.call_at(ready, partial(self._move, route, size_bytes, self._stream[route.write], done))
         elif stream is not None:
             cap = stream if stream < inf else None
-            env.call_at(ready, partial(self._move, route.path, size_bytes, cap, ended))
+            env.call_at(ready, partial(self._move, route, size_bytes, cap, done))
         else:
-            env.call_at(ready, partial(self._queue_up, route, size_bytes, ended))
+            env.call_at(ready, partial(self._queue_up, route, size_bytes, done))
 
-    def _queue_up(self, route: Route, size_bytes: int, ended: Done) -> None:
+    def _queue_up(self, route: Route, size_bytes: int, done: Done) -> None:
         turns = self._turns[route.write]
 
-        def moved(_: object) -> None:
+        def moved() -> None:
             if turns.waiting:
                 turns.waiting.popleft()()
             else:
                 turns.free += 1
-            ended()
+            done()
 
-        start = partial(self._move, route.path, size_bytes, self._stream[route.write], moved)
+        start = partial(self._move, route, size_bytes, self._stream[route.write], moved)
         if turns.free:
             turns.free -= 1
             start()
         else:
             turns.waiting.append(start)
 
-    def _move(
-        self, hops: tuple[Hop, ...], size_bytes: int, cap: float | None, ended: Callable[[object], None]
-    ) -> None:
-        self._network.transfer(hops, size_bytes, cap_bytes_per_s=cap, done=ended)
+    def _move(self, route: Route, size_bytes: int, cap: float | None, done: Done) -> None:
+        self._network.transfer(route.path, size_bytes, cap_bytes_per_s=cap, done=lambda _: done())
 
     def flush(self, done: Done) -> None:
         """A flush command: `done` is called when what was written before is safe."""

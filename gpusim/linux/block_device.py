@@ -33,6 +33,19 @@ class BlockDevice(Protocol):
         """The PCI device that the kernel finds behind it; None where it finds none (md, device mapper, loop)."""
         ...
 
+    def reserve(
+        self,
+        offset: int,
+        size_bytes: int,
+        target: int,
+        at_ps: int,
+        *,
+        write: bool,
+        extra: tuple[Hop, ...] = (),
+    ) -> int:
+        """Begin a small request at `at_ps`, now or later; returns its end, or -1 where it has to be submitted."""
+        ...
+
     def submit(
         self,
         offset: int,
@@ -78,6 +91,18 @@ class Disk:
     def pci(self) -> str | None:
         return self.name
 
+    def reserve(
+        self,
+        offset: int,
+        size_bytes: int,
+        target: int,
+        at_ps: int,
+        *,
+        write: bool,
+        extra: tuple[Hop, ...] = (),
+    ) -> int:
+        return self.drive.reserve(size_bytes, self._route(target, write, extra), at_ps)
+
     def submit(
         self,
         offset: int,
@@ -89,6 +114,9 @@ class Disk:
         stream: float | None = None,
         extra: tuple[Hop, ...] = (),
     ) -> None:
+        self.drive.submit(size_bytes, self._route(target, write, extra), done, stream)
+
+    def _route(self, target: int, write: bool, extra: tuple[Hop, ...]) -> Route:
         key = (target, write, extra)
         route = self._routes.get(key)
         if route is None:
@@ -97,7 +125,7 @@ class Disk:
             route = self._routes[key] = self.drive.route(
                 hops, write=write, delay_ps=fabric.delay_ps(name, target)
             )
-        self.drive.submit(size_bytes, route, done, stream)
+        return route
 
     def flush(self, done: Done) -> None:
         self.drive.flush(done)
@@ -141,6 +169,22 @@ class Stack:
     @property
     def pci(self) -> str | None:
         return None
+
+    def reserve(
+        self,
+        offset: int,
+        size_bytes: int,
+        target: int,
+        at_ps: int,
+        *,
+        write: bool,
+        extra: tuple[Hop, ...] = (),
+    ) -> int:
+        parts = self._parts(offset, size_bytes, write)
+        if len(parts) > 1:
+            return -1
+        member, start, size = parts[0]
+        return member.reserve(start, size, target, at_ps, write=write, extra=(*self._through, *extra))
 
     def submit(
         self,

@@ -11,7 +11,7 @@ from functools import partial
 
 from gpusim.engine.express import Express
 from gpusim.engine.flows import Network
-from gpusim.engine.stages import Do, Stage, Stages, Transfer
+from gpusim.engine.stages import REACH, Do, Stage, Stages, Transfer
 from gpusim.errors import CallError
 from gpusim.hardware.drive import EXPRESS_BYTES
 from gpusim.hardware.fabric import HOST, HOST_MEMORY
@@ -61,12 +61,9 @@ class FileIo:
         costs = self.costs
         if direct:
             self._check_direct(file, offset, size)
-            yield Kind.FILE_SYSTEM, costs.syscall + costs.direct
-            if size:
-                yield from self._write_out(inode)
-                yield Transfer(Kind.DRIVE, partial(self._drive, inode, offset, size, HOST, False))
+            yield from self._direct_read(inode, offset, size, HOST, costs.syscall + costs.direct)
             return size
-        yield Kind.FILE_SYSTEM, costs.syscall
+        reached = yield Kind.FILE_SYSTEM, costs.syscall
         if not size:
             return 0
         first, last = offset // PAGE_BYTES, (offset + size - 1) // PAGE_BYTES
@@ -74,7 +71,8 @@ class FileIo:
             self.cache.missing(inode, first, last)
         else:
             yield from self._bring_in(inode, first, last)
-        yield self._copy(size, costs.cache_read)
+            reached = yield ()
+        yield from self._copy(size, costs.cache_read, reached)
         return size
 
     def _bring_in(self, inode: Inode, first: int, last: int) -> Stages:
@@ -107,9 +105,7 @@ class FileIo:
         inode, costs, cache = file.inode, self.costs, self.cache
         if direct:
             self._check_direct(file, offset, size)
-            yield Kind.FILE_SYSTEM, costs.syscall + costs.direct
-            if size:
-                yield from self._direct_write(inode, offset, size, HOST)
+            yield from self._direct_write(inode, offset, size, HOST, costs.syscall + costs.direct)
             return size
         yield Kind.FILE_SYSTEM, costs.syscall
         if not size:
@@ -117,9 +113,8 @@ class FileIo:
         first, last = offset // PAGE_BYTES, (offset + size - 1) // PAGE_BYTES
         yield from self._read_edges(inode, offset, size)
         new = cache.insert(inode, first, last, dirty=not inode.memory_only)
-        if new:
-            yield Kind.PAGE_CACHE, new * costs.cache_page
-        yield self._copy(size, costs.cache_write)
+        reached = yield Kind.PAGE_CACHE, new * costs.cache_page
+        yield from self._copy(size, costs.cache_write, reached)
         self._grow(inode, offset + size)
         if not inode.memory_only:
             self.writeback.dirtied(inode)
@@ -135,12 +130,35 @@ class FileIo:
                 for start, end in self.cache.missing(inode, page, page):
                     yield Transfer(Kind.DRIVE, partial(self._fetch, inode, start, end, None))
 
-    def _direct_write(self, inode: Inode, offset: int, size: int, target: int) -> Stages:
-        if inode.cached:
+    def _direct_read(self, inode: Inode, offset: int, size: int, target: int, cost_ps: int) -> Stages:
+        """`cost_ps` of CPU time, then a request to the drive."""
+        if inode.dirty or inode.writing:
+            yield from self._write_out(inode)
+        yield from self._request(inode, offset, size, target, False, cost_ps)
+
+    def _direct_write(self, inode: Inode, offset: int, size: int, target: int, cost_ps: int) -> Stages:
+        if inode.cached and size:
             yield from self._write_out(inode)
             self.cache.invalidate(inode, offset // PAGE_BYTES, (offset + size - 1) // PAGE_BYTES)
-        yield Transfer(Kind.DRIVE, partial(self._drive, inode, offset, size, target, True))
-        self._grow(inode, offset + size)
+        yield from self._request(inode, offset, size, target, True, cost_ps)
+        if size:
+            self._grow(inode, offset + size)
+
+    def _request(
+        self, inode: Inode, offset: int, size: int, target: int, write: bool, cost_ps: int
+    ) -> Stages:
+        begun = yield ()
+        if not size:
+            yield Kind.FILE_SYSTEM, cost_ps
+            return
+        if size <= EXPRESS_BYTES:
+            end = inode.device.reserve(offset, size, target, begun + cost_ps, write=write)
+            if end >= 0:
+                yield Kind.FILE_SYSTEM, cost_ps, Kind.DRIVE, end - begun - cost_ps
+                yield REACH
+                return
+        yield Kind.FILE_SYSTEM, cost_ps
+        yield Transfer(Kind.DRIVE, partial(self._drive, inode, offset, size, target, write))
 
     def _write_out(self, inode: Inode) -> Stages:
         """Direct I/O waits until what the cache holds of the file is on the drive."""
@@ -174,23 +192,31 @@ class FileIo:
 
     # -- direct I/O between a drive and a GPU ------------------------------------------------------------------------
 
-    def dma(self, file: File, offset: int, size: int, *, gpu: int, write: bool) -> Bytes:
+    def dma(
+        self, file: File, offset: int, size: int, *, gpu: int, write: bool, at_ps: int | None = None
+    ) -> Bytes:
         """VFS direct I/O on pages of VRAM: one flow from the drive over switches and root ports to the GPU, or back.
 
-        Alignment is the caller's to check, as the driver does.
+        Alignment is the caller's to check, as the driver does. `at_ps` is the time that it has reached, if it knows.
         """
-        inode = file.inode
+        inode, cost = file.inode, self.costs.direct
         if not write:
             size = max(0, min(size, inode.size - offset))
-        yield Kind.FILE_SYSTEM, self.costs.direct
-        if not size:
-            return 0
+        if (
+            0 < size <= EXPRESS_BYTES and not inode.cached and not inode.writing
+        ):  # the usual small request, in short
+            begun = (yield ()) if at_ps is None else at_ps
+            end = inode.device.reserve(offset, size, gpu, begun + cost, write=write)
+            if end >= 0:
+                yield Kind.FILE_SYSTEM, cost, Kind.DRIVE, end - begun - cost
+                yield REACH
+                if write:
+                    self._grow(inode, offset + size)
+                return size
         if write:
-            yield from self._direct_write(inode, offset, size, gpu)
+            yield from self._direct_write(inode, offset, size, gpu, cost)
         else:
-            if inode.dirty or inode.writing:
-                yield from self._write_out(inode)
-            yield Transfer(Kind.DRIVE, partial(self._drive, inode, offset, size, gpu, False))
+            yield from self._direct_read(inode, offset, size, gpu, cost)
         return size
 
     def p2p_distance(self, file: File, gpu: int) -> int:
@@ -224,15 +250,15 @@ class FileIo:
     ) -> None:
         inode.device.submit(offset, size, target, done, write=write)
 
-    def _copy(self, size: int, rate: float) -> Transfer:
+    def _copy(self, size: int, rate: float, reached_ps: int) -> Stages:
         """The thread copies between the page cache and its buffer; all threads share what memory gives."""
-        return Transfer(Kind.PAGE_CACHE, partial(self._start_copy, size, rate))
+        if size <= EXPRESS_BYTES and self._express.idle(self._copy_lanes):
+            alone = reached_ps + int(size * 1e12 / rate)
+            end = max(alone, self._express.reserve(self._copy_lanes, size, reached_ps))
+            yield Kind.PAGE_CACHE, end - reached_ps
+            yield REACH
+        else:
+            yield Transfer(Kind.PAGE_CACHE, partial(self._start_copy, size, rate))
 
     def _start_copy(self, size: int, rate: float, done: Callable[[], None]) -> None:
-        env, lanes = self._network.env, self._copy_lanes
-        now = env.now
-        if size <= EXPRESS_BYTES and self._express.idle(lanes):
-            alone = now + int(size * 1e12 / rate)
-            env.call_at(max(alone, self._express.reserve(lanes, size, now)), done)
-        else:
-            self._network.transfer(_COPY, size, cap_bytes_per_s=rate, done=lambda _: done())
+        self._network.transfer(_COPY, size, cap_bytes_per_s=rate, done=lambda _: done())

@@ -6,7 +6,25 @@ from hypothesis import strategies as st
 
 from gpusim.hardware.fabric import HOST
 from gpusim.hardware.write_cache import WriteCache
+from tests.occupancy import Occupancy
 from tests.storage import KIB, MIB, MS, US, Rig
+
+
+class Watched:
+    """A device with somebody who counts who comes and goes."""
+
+    def __init__(self, rig, device, queue):
+        self.rig, self.device, self.queue = rig, device, queue
+
+    def submit(self, offset, size, target, done, *, write):
+        since = self.rig.env.now
+        self.queue.enter(since)
+
+        def ended():
+            self.queue.leave(self.rig.env.now, since)
+            done()
+
+        self.device.submit(offset, size, target, ended, write=write)
 
 
 def submit(rig, size, *, write=False, target=HOST, drive=0):
@@ -121,8 +139,9 @@ def test_a_flush_is_short_with_capacitors_and_empties_the_cache_without():
 def test_littles_law(depth, size, write):
     """What is in the drive on average is the rate of requests times their mean stay, measured each by itself."""
     rig = Rig()
+    queue = Occupancy()
+    rig.disks[0] = Watched(rig, rig.disks[0], queue)
     took = closed_loop(rig, depth=depth, size=size, count=200, write=write)
-    queue = rig.drives[0].queue
     assert queue.arrived == queue.left == 200
     rate, stay = queue.left / took, queue.sojourn_ps / queue.left
     assert queue.mean(took) == pytest.approx(rate * stay, rel=0.01)
