@@ -37,6 +37,7 @@ class Ais:
         self._visible = visible
         #: the lock of each GPU under which buffers are pinned
         self.locks = [Server(env, f"gpu[{index}].pin_lock") for index in range(len(visible))]
+        self._wanted = [False] * len(visible)  # did the last call wait for the lock?
         self._passed: set[tuple[int, str, int]] = set()  # (process, PCI device, GPU) found reachable
         self.checks = 0
 
@@ -56,9 +57,12 @@ class Ais:
         size: int,
         vram_offset: int,
         write: bool,
+        lvm: bool,
         before_ps: int,
     ) -> Bytes:
         """One call, which blocks its thread; `before_ps` is what user space spent on the way here.
+
+        With `lvm`, LVM over local drives counts as a PCI device.
 
         Returns the bytes moved, fewer than asked for at the end of the file. Raises CallError: EINVAL for what is not
         aligned, ENODEV where no PCI device is behind the file (md RAID, dm-crypt, multipath, loop) or it cannot reach
@@ -69,7 +73,7 @@ class Ais:
             yield Kind.IO_SUBMIT, before_ps
             raise CallError("ENODEV")
         submit = before_ps + spec.ioctl
-        pci = file.pci
+        pci = file.device.name if lvm and file.lvm else file.pci
         if (process, pci, gpu) not in self._passed:
             reachable = pci is not None
             if pci is not None:
@@ -85,15 +89,14 @@ class Ais:
             raise CallError("EINVAL")
         pages = spec.page * -(-size // PAGE_BYTES)
         lock = self.locks[gpu]
-        if lock.free_ps > chain.time_ps:  # it is held: take a turn when the call has come to it
+        if self._wanted[gpu]:  # calls queue for it: each takes its turn when it has come there, not before
             yield Kind.IO_SUBMIT, submit
             yield _REACHED
-            start, _ = lock.reserve(spec.pin)
-            yield Kind.IO_LOCK, start - chain.time_ps, Kind.IO_PIN, spec.pin + pages
-        else:
-            reached = chain.time_ps + submit
-            start, _ = lock.reserve(spec.pin, reached)
-            yield Kind.IO_SUBMIT, submit, Kind.IO_LOCK, start - reached, Kind.IO_PIN, spec.pin + pages
+            submit = 0
+        reached = chain.time_ps + submit
+        start, _ = lock.reserve(spec.pin, reached)
+        self._wanted[gpu] = start > reached
+        yield Kind.IO_SUBMIT, submit, Kind.IO_LOCK, start - reached, Kind.IO_PIN, spec.pin + pages
         done = stalled = 0
         try:
             while True:  # the VFS until all is done, the file ends, or nothing moves any more
@@ -107,8 +110,10 @@ class Ais:
         except CallError:
             yield from self._unpin(chain, lock, spec.unpin)
             raise
-        start, _ = lock.reserve(spec.unpin, chain.time_ps)
-        yield Kind.IO_LOCK, start - chain.time_ps, Kind.IO_PIN, spec.unpin
+        reached = chain.time_ps
+        start, _ = lock.reserve(spec.unpin, reached)
+        self._wanted[gpu] = start > reached
+        yield Kind.IO_LOCK, start - reached, Kind.IO_PIN, spec.unpin
         return done
 
     @staticmethod

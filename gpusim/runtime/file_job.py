@@ -87,9 +87,10 @@ class Layout:
         step = job.io_size
         self.blocks = -(-total // step)
         self._last = total - (self.blocks - 1) * step
-        whole = job.write and job.size is not None and job.size > file_span and not job.shuffled
-        self._in_file = self.blocks if whole or total <= file_span else max(1, file_span // step)
-        self._in_buffer = self.blocks if total <= buffer_span else max(1, buffer_span // step)
+        grows = job.write and job.size is not None and not job.shuffled
+        anywhere = endless or job.shuffled or (total > file_span and not grows)
+        self._in_file = max(1, file_span // step) if anywhere else self.blocks
+        self._in_buffer = max(1, buffer_span // step) if endless or total > buffer_span else self.blocks
 
     def shares(self) -> list[Share]:
         """One a thread; threads without blocks have none."""
@@ -107,5 +108,5 @@ class Layout:
         draw = random.Random(f"{seed}.{share.number}") if job.shuffled else None
         for block in count(share.first) if self._endless else range(share.first, share.end):
             place = draw.randrange(self._in_file) if draw else block % self._in_file
-            size = self._last if (place if draw or self._endless else block) == self.blocks - 1 else step
+            size = self._last if block == self.blocks - 1 and not self._endless else step
             yield job.file_offset + place * step, job.buffer_offset + block % self._in_buffer * step, size

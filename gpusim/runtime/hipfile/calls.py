@@ -55,6 +55,7 @@ class Calls:
             size=size,
             vram_offset=request.buffer_offset,
             write=request.write,
+            lvm=library.config.revision.lvm,
             before_ps=before,
         )
 

@@ -41,6 +41,7 @@ class Revision:
     async_mode: AsyncMode
     batch_runs: bool  # a submitted batch is carried out at all
     batch_full: str  # the error of more entries than there is room for
+    lvm: bool  # files on LVM over local NVMe drives take the fast path
 
 
 _OLD = Revision(
@@ -52,6 +53,7 @@ _OLD = Revision(
     async_mode=AsyncMode.WHOLE,
     batch_runs=False,
     batch_full="hipFileInvalidValue",
+    lvm=False,
 )
 _V0_5 = Revision(
     version=HipFileVersion.V0_5_0,
@@ -62,6 +64,7 @@ _V0_5 = Revision(
     async_mode=AsyncMode.PER_STREAM,
     batch_runs=True,
     batch_full="hipFileBatchFull",
+    lvm=True,
 )
 _DEV = Revision(
     version=HipFileVersion.V0_6_DEV,
@@ -72,6 +75,7 @@ _DEV = Revision(
     async_mode=AsyncMode.POOL,
     batch_runs=True,
     batch_full="hipFileBatchFull",
+    lvm=True,
 )
 
 REVISIONS: dict[HipFileVersion, Revision] = {revision.version: revision for revision in (_OLD, _V0_5, _DEV)}
