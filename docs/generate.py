@@ -133,8 +133,8 @@ def results_page() -> str:
 def not_supported() -> dict[str, list[str]]:
     """What this version refuses with "not supported yet": kind of thing -> names.
 
-    Collected from the constants whose names end in NOT_SUPPORTED_YET (`PATTERNS_NOT_SUPPORTED_YET` lists
-    patterns, and the bare name lists steps) and from the help of the command line. So whatever the code
+    Collected from the constants whose names end in NOT_SUPPORTED_YET (`ALLOCATORS_NOT_SUPPORTED_YET` lists
+    allocators, and the bare name lists steps) and from the help of the command line. So whatever the code
     refuses by is on the page.
     """
     found: dict[str, set[str]] = {"commands": set(), "command options": set()}

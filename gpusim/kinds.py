@@ -55,6 +55,7 @@ class Kind(IntEnum):
     CACHE_DRAIN = 41
     HOST_FUNCTION = 42
     IO_QUEUE = 43
+    CONTENTION = 44
 
 
 LABELS: dict[Kind, str] = {
@@ -102,6 +103,7 @@ LABELS: dict[Kind, str] = {
     Kind.CACHE_DRAIN: "cache drain",
     Kind.HOST_FUNCTION: "host function",
     Kind.IO_QUEUE: "I/O pool queue",
+    Kind.CONTENTION: "contention on lines",
 }
 
 DEFINITIONS: dict[Kind, str] = {
@@ -149,4 +151,5 @@ DEFINITIONS: dict[Kind, str] = {
     Kind.CACHE_DRAIN: "A copy waits for lines that a CPU core has just written and still holds in its private cache.",
     Kind.HOST_FUNCTION: "HIP runs a host function of a stream: all of a process wait for one thread.",
     Kind.IO_QUEUE: "A request waits for a free thread of hipFile's pool.",
+    Kind.CONTENTION: "Atomics wait for each other: only one at a time is done on a cache line.",
 }

@@ -177,10 +177,13 @@ def launch(
     writes: str = "",
     wait: bool = True,
     gpu: str = "gpu0",
+    executes: list[str] | None = None,
     **common: Any,
 ) -> Step:
     """A launch; buffers are named in one text."""
     args = {"kernel": kernel, "reads": reads.split(), "writes": writes.split(), "wait": wait, "gpu": gpu}
+    if executes:
+        args["executes"] = executes
     return {"name": kernel, **common, "launch": args}
 
 

@@ -17,14 +17,34 @@ class Order(StrEnum):
     SHARES = "shares"  # wavefront w takes a contiguous share
 
 
+class AccessKind(StrEnum):
+    """What an access does. The driver's retry path reads the write flag only."""
+
+    READ = "read"
+    WRITE = "write"
+    EXECUTE = "execute"
+    ATOMIC = "atomic"
+
+
 class Operand:
     """One buffer of a kernel as its wavefronts see it, and the bytes of it that one step moves.
 
-    `valid` says which of its pages the accesses find, one byte a page. `read_cost` and `write_cost`: what one byte
-    takes of the bandwidth of HBM, in bytes; more than 1 for the memory that a CPU allocator gave on an APU.
+    `access` is what a fault on it says; an atomic reads and writes. `valid` says which of its pages the accesses find, one
+    byte a page. `read_cost` and `write_cost`: what one byte takes of the bandwidth of HBM, in bytes; more than 1 for the
+    memory that a CPU allocator gave on an APU.
     """
 
-    __slots__ = ("read", "read_bytes", "read_cost", "region", "valid", "write", "write_bytes", "write_cost")
+    __slots__ = (
+        "access",
+        "read",
+        "read_bytes",
+        "read_cost",
+        "region",
+        "valid",
+        "write",
+        "write_bytes",
+        "write_cost",
+    )
 
     def __init__(self, region: Region, *, read_bytes: float, write_bytes: float) -> None:
         self.region = region
@@ -33,6 +53,7 @@ class Operand:
         self.read = read_bytes > 0
         self.write = write_bytes > 0
         self.valid = region.seen(self.write)
+        self.access = AccessKind.WRITE if self.write else AccessKind.READ
         self.read_cost = 1.0
         self.write_cost = 1.0
 
@@ -57,6 +78,10 @@ class AccessStream(Protocol):
     translation_ps: int | None
     #: page-table reads of a step that occupy a walker, in the mean
     table_reads: float
+    #: picoseconds of each step that no two wavefronts can spend at the same time: atomics on the same lines
+    serial_ps: float
+    #: first step and end of each wavefront's own ones, where they are not equal shares
+    shares: Sequence[tuple[int, int]] | None
 
     def touches(self, index: int) -> Sequence[Touch]:
         """The pages of step `index` (0 <= index < steps * passes)."""

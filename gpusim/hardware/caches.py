@@ -9,8 +9,8 @@ what is held. Left out: the lines of other kernels in the same cache, and misses
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import exp, lgamma, log, sqrt
 
@@ -47,6 +47,17 @@ class Served:
         """Bytes per second of all accesses together at which some cache is full; HBM is limited elsewhere."""
         caches = zip(self.shares[:-1], self.bandwidths[:-1], strict=True)
         return min((width / share for share, width in caches if share > _NOTHING), default=float("inf"))
+
+    @staticmethod
+    def mixed(parts: Sequence[tuple[float, Served]]) -> Served:
+        """Accesses of several sorts, each with its bytes."""
+        total = sum(weight for weight, _ in parts)
+        first = parts[0][1]
+        shares = [
+            sum(weight * served.shares[level] for weight, served in parts) / total
+            for level in range(len(first.shares))
+        ]
+        return replace(first, shares=tuple(shares))
 
     def rate(self, in_flight: float, waves: int) -> float:
         """Bytes per second of one of `waves` wavefronts that each keep `in_flight` bytes outstanding.
@@ -104,7 +115,7 @@ class Caches:
         return self._served(share)
 
     def independent(self, held_share: Callable[[int], float]) -> Served:
-        """All units draw lines independently; `held_share(bytes)` of accesses go to the most popular `bytes`.
+        """All units draw lines independently; a cache of so many bytes serves `held_share(bytes)` of the accesses.
 
         L1 and L2 are instances that each see all lines, the Infinity Cache is one.
         """

@@ -18,6 +18,7 @@ from gpusim.hardware.gpuvm import Region, Vm
 from gpusim.hardware.memory import MemoryClass
 from gpusim.hardware.stretch import Stretch
 from gpusim.hardware.wavefronts import Wave
+from gpusim.kinds import Kind
 
 if TYPE_CHECKING:
     from gpusim.hardware.gpu import Gpu
@@ -73,8 +74,11 @@ class Dispatch:
         moving_ps = self.step_bytes * 1e12 / cap_bytes_per_s
         # few walkers: what all slots together ask of them in a step keeps a slot waiting at least as long
         walked_ps = stream.table_reads * self.slots / gpu.translation.reads_per_ps
-        alone_ps = max(moving_ps + (stream.translation_ps or 0), walked_ps)
-        self.translating = 1.0 - moving_ps / alone_ps  # share of a step without contention
+        # and so do atomics that only one of them can do at a time
+        serial_ps = stream.serial_ps * self.slots
+        alone_ps = max(moving_ps + (stream.translation_ps or 0), walked_ps, serial_ps)
+        self.waiting = 1.0 - moving_ps / alone_ps  # share of a step beside moving its bytes
+        self.waiting_kind = Kind.CONTENTION if serial_ps == alone_ps else Kind.TRANSLATION
         self.alone_ps = int(alone_ps * 1.01) + 2  # a step that takes longer shared the memory
         self.memory = gpu.hbm
         self.job_class: MemoryClass = gpu.hbm.job_class(hbm_bytes * 1e12 / alone_ps)
@@ -283,7 +287,11 @@ class Dispatch:
         gpu = self.gpu
         local = 0.0
         ways: dict[Way, float] = {}
+        seen = set()
         for operand, page, _ in self.stream.touches(index):
+            if operand in seen:
+                continue
+            seen.add(operand)
             state = operand.region.valid[page]
             if state >= self.far:
                 for size, way in (
@@ -302,6 +310,8 @@ class Dispatch:
 
 def _split(total: int, slots: int, stream: AccessStream) -> list[tuple[int, int, int]]:
     """Steps of each wave, last wave first (they are popped): (first, end, stride)."""
+    if stream.shares is not None:
+        return [(first, end, 1) for first, end in reversed(stream.shares)]
     if stream.order is Order.STRIDED:
         return [(wave, total, slots) for wave in reversed(range(slots))]
     bounds = [total * wave // slots for wave in range(slots + 1)]

@@ -118,6 +118,13 @@ class WalkerSpec(Spec):
     pde2: int = Field(gt=0, description="PDE2 entries held, 512 GiB of addresses each")
 
 
+class AtomicSpec(Spec):
+    """Atomics on one line, which are done one after another."""
+
+    near: Duration = Field(gt=0, description="in L2: coarse-grained memory, what hipMalloc gives")
+    coherent: Duration = Field(gt=0, description="in memory that the CPU may share: every other allocator")
+
+
 class ApuSpec(Spec):
     """An APU: CPU and GPU have one memory, and what the CPU allocates needs no link."""
 
@@ -173,6 +180,7 @@ class GpuSpec(Spec):
     infinity_cache: CacheSpec | None = Field(default=None, description="memory-side cache, if any")
     hbm: HbmSpec
     apu: ApuSpec | None = Field(default=None, description="set for a GPU that shares the memory of its CPU")
+    atomic: AtomicSpec = Field(description="atomics on one cache line")
     utcl1: Utcl1Spec = Field(description="per compute unit, or per group of them")
     utcl2: Utcl2Spec = Field(description="per XCD; its miss is a page-table walk")
     walker: WalkerSpec = Field(description="page-table walks, per XCD")

@@ -6,6 +6,7 @@ from collections import deque
 from enum import StrEnum
 
 from gpusim.engine.record import Snapshot
+from gpusim.hardware.access import AccessKind
 from gpusim.hardware.gpuvm import INVALID, Region
 from gpusim.hardware.retry import Fault
 
@@ -16,15 +17,6 @@ class Client(StrEnum):
     COMPUTE_UNIT = "compute_unit"
     SDMA = "sdma"
     COMMAND_PROCESSOR = "command_processor"
-
-
-class AccessKind(StrEnum):
-    """What the access would do. The driver's retry path reads the write flag only."""
-
-    READ = "read"
-    WRITE = "write"
-    EXECUTE = "execute"
-    ATOMIC = "atomic"
 
 
 class Vector:

@@ -119,10 +119,10 @@ class Stretch:
             capped = dispatch.job_class.capped_ps - self._capped
             if 2 * capped >= length:
                 alone = min(length, self._slot_time() // min(dispatch.slots, self.steps))
-                translating = round(alone * dispatch.translating)
+                waiting = round(alone * dispatch.waiting)
                 parts = [
-                    (Kind.COMPUTE, alone - translating),
-                    (Kind.TRANSLATION, translating),
+                    (Kind.COMPUTE, alone - waiting),
+                    (dispatch.waiting_kind, waiting),
                     (Kind.WAVE_SLOTS, length - alone),
                 ]
             else:

@@ -9,6 +9,7 @@ and instruction caches. Source of latencies: `LAT001`-`LAT053` as solved in the 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import exp
 from typing import NamedTuple
 
@@ -142,6 +143,28 @@ class Translation:
         deeper = max(0.0, 1.0 - self._pde0 / tables) * of_small / pages if tables else 0.0
         reads = missed + deeper
         return missed1 * self._miss1 + reads * self._read, reads
+
+    def skewed(self, fragments: dict[int, int], held: Callable[[int, int], float]) -> tuple[float, float]:
+        """The same for pages that are not equally likely.
+
+        `held(entries, pages)` is the share of accesses that an LRU cache serves whose entries cover so many pages each.
+        Sizes of fragment are weighted by their pages, each as if all pages had it.
+        """
+        pages = sum(count << shift for shift, count in fragments.items())
+        latency = reads = 0.0
+        for shift, count in fragments.items():
+            weight = (count << shift) / pages
+            missed1 = 1.0 - held(self._reach1, 1 << min(shift, self._largest))
+            if shift >= self._large:
+                missed = 1.0 - held(self._reach2, 1 << min(shift, LARGE_SHIFT))
+            else:
+                missed = 1.0 - held(self._small2, 1)
+            missed = min(missed, missed1)
+            if shift < LARGE_SHIFT:
+                missed += min(missed, 1.0 - held(self._pde0, FRAGMENT_PAGES))
+            latency += weight * (missed1 * self._miss1 + missed * self._read)
+            reads += weight * missed
+        return latency, reads
 
     @property
     def reads_per_ps(self) -> float:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from gpusim.engine.environment import Lean
 from gpusim.engine.record import NO_ROW, Snapshot
-from gpusim.hardware.access import Touch
+from gpusim.hardware.access import AccessKind, Touch
 from gpusim.hardware.gpuvm import INVALID, Region, Waiter
 from gpusim.hardware.retry import sends_until
 from gpusim.kinds import Kind
@@ -50,8 +50,8 @@ class Wave(Waiter):
         "size_bytes",
         "start_ps",
         "tick_ps",
-        "translation_ps",
         "unit",
+        "waited_ps",
         "who",
         "write",
     )
@@ -67,7 +67,7 @@ class Wave(Waiter):
         self.behind = NO_ROW
         self.base_ps = base_ps
         self.start_ps = base_ps  # up to here it waited for its re-send
-        self.translation_ps = self.compute_ps = self.hbm_ps = self.link_ps = 0  # and what it did since
+        self.waited_ps = self.compute_ps = self.hbm_ps = self.link_ps = 0  # and what it did since
         self.sent_ps = 0
         self.tick_ps = 0
         self.who = dispatch.actor
@@ -88,6 +88,11 @@ class Wave(Waiter):
         if self._process is None:
             self._process = Lean(self.dispatch.env, self._life())
         return self._process
+
+    @property
+    def access(self) -> AccessKind:
+        """What the access that waits would do."""
+        return self._touches[self._place][0].access
 
     # -- pages -----------------------------------------------------------------------------------------------------
 
@@ -213,9 +218,9 @@ class Wave(Waiter):
         if dispatch.dead:
             return
         start = self.start_ps
-        if dispatch.translating:
-            self.translation_ps = int((now - start) * dispatch.translating)
-        self.compute_ps = now - start - self.translation_ps
+        if dispatch.waiting:
+            self.waited_ps = int((now - start) * dispatch.waiting)
+        self.compute_ps = now - start - self.waited_ps
         if dispatch.spans:
             self._go_on(start)
             self._moved(Kind.COMPUTE, start, now, now - start)
@@ -270,7 +275,7 @@ class Wave(Waiter):
         """The wave's critical path up to the end of what it has done."""
         sums = self.base[0].copy()
         sums[Kind.RESEND] += self.start_ps - self.base_ps
-        sums[Kind.TRANSLATION] += self.translation_ps
+        sums[self.dispatch.waiting_kind] += self.waited_ps
         sums[Kind.COMPUTE] += self.compute_ps
         sums[Kind.HBM] += self.hbm_ps
         sums[Kind.ZERO_COPY_LINK] += self.link_ps
@@ -363,9 +368,9 @@ class Wave(Waiter):
                     return
                 length = env._now - start
                 if length <= alone + added:
-                    translating = min(length, added + int(length * d.translating))
-                    self.translation_ps += translating
-                    self.compute_ps += length - translating
+                    waiting = min(length, added + int(length * d.waiting))
+                    self.waited_ps += waiting
+                    self.compute_ps += length - waiting
                     if spans:
                         self._moved(Kind.COMPUTE, start, env._now, length)
                 else:

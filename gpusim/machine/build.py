@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from pathlib import Path
 
 from gpusim.driver.kfd_process import KfdProcess
 from gpusim.driver.notifier import SvmNotifier
@@ -41,7 +42,8 @@ class Machine:
         )
         self.hipfiles = HipFiles(scenario, self.hardware, env=self.env, recorder=self.recorder)
         self.steps: list[StepData] = []
-        kernels = Kernels(scenario.kernels, grouped=grouped, seed=scenario.seed)
+        folder = scenario.source.parent if scenario.source is not None else Path()
+        kernels = Kernels(scenario.kernels, grouped=grouped, seed=scenario.seed, folder=folder)
         ranks: dict[str, Ranks] = {}
         self.processes = [
             self._process(number, process, kernels, ranks.setdefault(process.name, Ranks()))

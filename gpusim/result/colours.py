@@ -15,6 +15,7 @@ COLOURS: dict[Kind, str] = {
     Kind.HBM: "#56B4E9",
     Kind.ZERO_COPY_LINK: "#23527C",
     Kind.TRANSLATION: "#8FBBDD",
+    Kind.CONTENTION: "#004B77",
     Kind.LAUNCH: "#B5CDE3",
     Kind.SDMA_COPY: "#009E73",
     Kind.BO_CLEAR: "#66C2A5",

@@ -26,6 +26,20 @@ class Argument:
     size: int
     read: bool
     write: bool
+    atomic: bool = False  # reads and writes at once
+    execute: bool = False  # holds the kernel's code
+    coherent: bool = False  # memory that the CPU may share: its atomics go further than L2
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """What a launch does with a buffer."""
+
+    allocation: Allocation
+    read: bool = False
+    write: bool = False
+    atomic: bool = False
+    execute: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,10 +87,12 @@ def launch(
     stream: str | None,
     number: int,
     size: int | None = None,
+    atomics: Sequence[str] = (),
+    executes: Sequence[str] = (),
 ) -> Operation:
     """Submit a kernel launch; `number` tells launches apart for what they draw.
 
-    `size` limits the part of each buffer that the kernel works on.
+    `size` limits the part of each buffer that the kernel works on. `executes` names buffers with code.
     """
     device = hip.device(gpu).gpu
     if not program.loads(kernel, xnack=hip.kfd.xnack):
@@ -86,8 +102,17 @@ def launch(
             f"hipErrorNoBinaryForGpu: kernel {kernel!r} of {hip.kfd.name} is not built for XNACK {mode}; "
             "set HSA_XNACK to match, or build it for `any`",
         )
-    names = list(dict.fromkeys([*reads, *writes]))
-    buffers = [(hip.allocation(name), name in reads, name in writes) for name in names]
+    names = list(dict.fromkeys([*reads, *writes, *atomics]))
+    buffers = [
+        Use(
+            hip.allocation(name),
+            read=name in reads or name in atomics,
+            write=name in writes or name in atomics,
+            atomic=name in atomics,
+        )
+        for name in names
+    ]
+    code = [Use(hip.allocation(name), execute=True) for name in executes]
     if not buffers and program.duration_ps(kernel) is None:
         raise InputError(
             [
@@ -98,12 +123,14 @@ def launch(
                 )
             ]
         )
-    for allocation, _, _ in buffers:
+    for allocation in [use.allocation for use in (*buffers, *code)]:
         if allocation.allocator is Allocator.HIP_MALLOC and allocation.gpu != device.index:
             _enable_peer(hip, allocation, device)
-    operation = Operation(_begin(hip, program, kernel, buffers, device, number, size))
+    operation = Operation(
+        _begin(hip, program, kernel, [*buffers, *code] if buffers else [], device, number, size)
+    )
     operation.completion_ps = device.spec.compute.completion
-    moved = sum((size or allocation.size) * (read + write) for allocation, read, write in buffers)
+    moved = sum((size or use.allocation.size) * (use.read + use.write) for use in buffers)
     operation.size = program.asked_bytes(kernel, moved, device.spec.compute.lanes)
     return hip.submit(thread, operation, stream)
 
@@ -119,7 +146,7 @@ def _begin(
     hip: Hip,
     program: Program,
     kernel: str,
-    buffers: Sequence[tuple[Allocation, bool, bool]],
+    buffers: Sequence[Use],
     gpu: Gpu,
     number: int,
     size: int | None,
@@ -140,8 +167,16 @@ def _begin(
                 env.call_at(env.now + (program.duration_ps(kernel) or 0), computed)
                 return
             arguments = [
-                Argument(kfd.region(allocation.vma, gpu.index), size or allocation.size, read, write)
-                for allocation, read, write in buffers
+                Argument(
+                    kfd.region(use.allocation.vma, gpu.index),
+                    use.allocation.size if use.execute else size or use.allocation.size,
+                    use.read,
+                    use.write,
+                    atomic=use.atomic,
+                    execute=use.execute,
+                    coherent=use.allocation.allocator is not Allocator.HIP_MALLOC,
+                )
+                for use in buffers
             ]
             plan = program.plan(kernel, arguments, gpu, xnack=kfd.xnack, number=number)
             dispatch = Dispatch(

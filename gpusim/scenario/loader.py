@@ -27,6 +27,7 @@ from gpusim.scenario.reader import Reader
 from gpusim.scenario.resolve import ResolvedSystem, assemble, override, resolve
 from gpusim.scenario.schema import Driver, Scenario, System
 from gpusim.scenario.validate import Checker
+from gpusim.workload.trace_file import read_trace
 
 __all__ = ["json_schema", "load", "loads", "parse_set", "resolve", "resolved_yaml", "run_id", "starter"]
 
@@ -111,6 +112,7 @@ def _build(origin: Origin, *, check_sweep: bool) -> Scenario:
     parts = Reader(tree, mistakes).read()
     machine = _machine(parts, origin, mistakes)
     Checker(parts, machine, mistakes).check()
+    _check_traces(parts, origin, mistakes)
     not_supported.check(parts, mistakes)
     if check_sweep:
         _check_sweep(origin, tree, mistakes)
@@ -120,6 +122,22 @@ def _build(origin: Origin, *, check_sweep: bool) -> Scenario:
         raise AssertionError("a scenario that could not be built must have reported why")
     scenario._origin = origin
     return scenario
+
+
+def _check_traces(parts: Parts, origin: Origin, mistakes: Mistakes) -> None:
+    """Can the trace files of kernels be read, and do they know these kernels?"""
+    folder = origin.file.parent if origin.file is not None else Path()
+    for name, kernel in parts.kernels.items():
+        if kernel is None or kernel.file is None:
+            continue
+        try:
+            trace = read_trace(kernel.file, folder)
+        except InputError as error:
+            mistakes.problems += error.problems
+            continue
+        if name not in trace:
+            legal = ", ".join(sorted(trace))
+            mistakes.report(("kernels", name, "file"), f"has no accesses of kernel {name}", legal=legal)
 
 
 def _edited(origin: Origin, tree: dict[str, Any]) -> tuple[dict[str, Any], dict[TreePath, str]]:

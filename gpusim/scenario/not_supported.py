@@ -1,6 +1,6 @@
 """What the language has and this version does not simulate yet: the one place where that is decided.
 
-Steps, patterns and driver switches say so themselves, beside their definitions. The page
+Steps and driver switches say so themselves, beside their definitions. The page
 `docs/reference/not-supported.md` is written from the lists whose names end in NOT_SUPPORTED_YET.
 """
 
@@ -16,7 +16,6 @@ from gpusim.scenario.parts import Parts, ProcessPart
 from gpusim.scenario.paths import TreePath
 from gpusim.scenario.schema import Driver, Scenario
 from gpusim.scenario.words import Allocator
-from gpusim.workload.kernel import PATTERNS_NOT_SUPPORTED_YET
 from gpusim.workload.steps.later import NOT_SUPPORTED_YET as STEPS_NOT_SUPPORTED_YET
 
 ALLOCATORS_NOT_SUPPORTED_YET = frozenset(
@@ -39,7 +38,6 @@ DRIVER_SWITCHES_NOT_SUPPORTED_YET = tuple(
 def features() -> Iterator[tuple[str, str]]:
     """(feature, where it is written) of everything on the list."""
     yield from ((str(verb), "step") for verb in sorted(STEPS_NOT_SUPPORTED_YET))
-    yield from ((str(pattern), "pattern") for pattern in sorted(PATTERNS_NOT_SUPPORTED_YET))
     yield from ((str(allocator), "allocator") for allocator in sorted(ALLOCATORS_NOT_SUPPORTED_YET))
     yield from ((key, "buffer key") for key in BUFFER_KEYS_NOT_SUPPORTED_YET)
     yield from ((key, "process key") for key in PROCESS_KEYS_NOT_SUPPORTED_YET)
@@ -50,9 +48,6 @@ def features() -> Iterator[tuple[str, str]]:
 
 def check(parts: Parts, mistakes: Mistakes) -> None:
     """Report every use of what is on the list. Steps that `when` leaves out are not uses."""
-    for name, kernel in parts.kernels.items():
-        if kernel is not None and kernel.pattern in PATTERNS_NOT_SUPPORTED_YET:
-            mistakes.not_supported(("kernels", name, "pattern"), f"pattern {kernel.pattern}")
     for process in parts.processes:
         _process(process, mistakes)
     for key in SCENARIO_KEYS_NOT_SUPPORTED_YET:

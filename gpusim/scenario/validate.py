@@ -15,7 +15,7 @@ from gpusim.scenario.resolve import ResolvedSystem
 from gpusim.scenario.schema import Buffer
 from gpusim.scenario.validate_files import check_faults, check_file_step
 from gpusim.scenario.words import DEVICE_ALLOCATORS, Allocator, FileSystem
-from gpusim.workload.kernel import KEY_NEEDED, KEYS_OF_PATTERNS, KernelSpec
+from gpusim.workload.kernel import KEY_NEEDED, KEYS_IGNORED, KEYS_OF_PATTERNS, KernelSpec
 from gpusim.workload.steps.control import Repeat
 from gpusim.workload.steps.files import FileTransfer
 
@@ -63,6 +63,9 @@ class Checker:
             if getattr(kernel, key) is not None and kernel.pattern not in patterns:
                 legal = " or ".join(f"pattern: {pattern}" for pattern in patterns)
                 self._ignored((*path, key), f"pattern {kernel.pattern}", legal)
+        for key in KEYS_IGNORED.get(kernel.pattern, ()):
+            if key in kernel.model_fields_set:
+                self._ignored((*path, key), f"pattern {kernel.pattern}", "leave it out")
         needed = KEY_NEEDED.get(kernel.pattern)
         if needed is not None and getattr(kernel, needed) is None:
             self.mistakes.report(path, f"pattern {kernel.pattern} needs {needed!r}", key=True)
@@ -177,7 +180,12 @@ class Checker:
         ):
             return
         kernel = self.parts.kernels[name]
-        idle = not step.raw_args.get("reads") and not step.raw_args.get("writes")
+        idle = not any(step.raw_args.get(key) for key in ("reads", "writes", "atomics"))
+        if kernel is not None and kernel.lines is not None and not step.raw_args.get("atomics"):
+            legal = "`atomics: [...]` in the launch"
+            self.mistakes.report(
+                where, f"kernel {name} has `lines` for atomics, and none here", legal=legal, key=True
+            )
         if idle and kernel is not None and kernel.duration is None:
             legal = "reads: [...], writes: [...], or a kernel with a `duration`"
             self.mistakes.report(where, "the kernel has nothing to do", legal=legal, key=True)

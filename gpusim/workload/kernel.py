@@ -65,10 +65,34 @@ class KernelSpec(Spec):
     passes: int = Field(default=1, gt=0, description="times the kernel walks its buffers")
     stride: Size | None = Field(default=None, gt=0, description="pattern strided: distance between accesses")
     points: int | None = Field(default=None, gt=0, description="pattern stencil: points read for one written")
+    tile: int | None = Field(
+        default=None, gt=0, le=4096, description="pattern tiled: elements along an edge; default 64"
+    )
+    exponent: float | None = Field(
+        default=None,
+        ge=0,
+        le=4,
+        description="patterns zipf (default 1) and gather (default 0.8): the r-th most popular element is used in "
+        "proportion to r ** -exponent",
+    )
+    band: Size | None = Field(
+        default=None,
+        gt=0,
+        description="pattern spmv: part of the vector around the diagonal that a row reads; default: all of it",
+    )
     accesses: int | None = Field(
         default=None,
         gt=0,
         description="pattern pointer_chase: loads of each wavefront; default: once round the ring",
+    )
+    file: str | None = Field(
+        default=None, min_length=1, description="pattern trace: the CSV file with the accesses of this kernel"
+    )
+    lines: int | None = Field(
+        default=None,
+        gt=0,
+        description="cache lines that the atomics of a launch go to, e.g. bins of a histogram; default: all of their "
+        "buffers",
     )
     duration: Duration | None = Field(
         default=None, gt=0, description="contention-free time of the whole kernel on mapped memory, an input"
@@ -82,16 +106,20 @@ class KernelSpec(Spec):
     xnack: XnackMode = Field(default=XnackMode.ANY, description="how the code object was built")
 
 
-#: patterns that later issues implement
-PATTERNS_NOT_SUPPORTED_YET = frozenset(
-    {Pattern.TILED, Pattern.ZIPF, Pattern.GATHER, Pattern.SPMV, Pattern.TRACE}
-)
-
 #: keys that only some patterns know
 KEYS_OF_PATTERNS: dict[str, tuple[Pattern, ...]] = {
     "stride": (Pattern.STRIDED,),
     "points": (Pattern.STENCIL,),
+    "tile": (Pattern.TILED,),
+    "exponent": (Pattern.ZIPF, Pattern.GATHER),
+    "band": (Pattern.SPMV,),
     "accesses": (Pattern.POINTER_CHASE,),
+    "file": (Pattern.TRACE,),
+}
+#: keys that others know, and a pattern does not
+KEYS_IGNORED: dict[Pattern, tuple[str, ...]] = {
+    Pattern.TILED: ("step",),
+    Pattern.TRACE: ("mapping", "passes"),
 }
 #: keys that a pattern cannot do without
-KEY_NEEDED = {Pattern.STRIDED: "stride", Pattern.STENCIL: "points"}
+KEY_NEEDED = {Pattern.STRIDED: "stride", Pattern.STENCIL: "points", Pattern.TRACE: "file"}

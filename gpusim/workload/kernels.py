@@ -3,24 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from gpusim.hardware.gpu import Gpu
 from gpusim.hardware.gpu_spec import GpuSpec
 from gpusim.hardware.gpuvm import LOCAL
 from gpusim.runtime.launch import Argument, Plan
-from gpusim.workload.kernel import KernelSpec, XnackMode
+from gpusim.workload.kernel import KernelSpec, Pattern, XnackMode
 from gpusim.workload.patterns import PATTERNS
+from gpusim.workload.patterns.atomics import mark_atomics
 from gpusim.workload.patterns.base import PatternStream
+from gpusim.workload.patterns.code import WithCode
 from gpusim.workload.patterns.pointer_chase import chasers
+from gpusim.workload.patterns.trace import traced
+from gpusim.workload.trace_file import read_trace
 
 
 class Kernels:
     """The kernels of a scenario. `grouped` is false in the step-by-step mode."""
 
-    def __init__(self, specs: Mapping[str, KernelSpec], *, grouped: bool, seed: int) -> None:
+    def __init__(
+        self, specs: Mapping[str, KernelSpec], *, grouped: bool, seed: int, folder: Path = Path()
+    ) -> None:
         self._specs = dict(specs)
         self.grouped = grouped
         self._seed = seed
+        self._traces = {
+            name: read_trace(spec.file, folder) for name, spec in specs.items() if spec.file is not None
+        }
 
     def add(self, name: str, spec: KernelSpec) -> None:
         """A kernel that the runtime brings along (hipMemset)."""
@@ -45,7 +55,16 @@ class Kernels:
     def plan(self, kernel: str, arguments: Sequence[Argument], gpu: Gpu, *, xnack: bool, number: int) -> Plan:
         """Walk the arguments with the kernel's pattern."""
         spec = self._specs[kernel]
-        stream = PATTERNS[spec.pattern](spec, arguments, gpu, self._seed + number)
+        code = [argument.region for argument in arguments if argument.execute]
+        arguments = [argument for argument in arguments if not argument.execute]
+        stream: PatternStream
+        if spec.pattern is Pattern.TRACE:
+            stream = traced(kernel, spec, self._traces[kernel], arguments, gpu)
+        else:
+            stream = PATTERNS[spec.pattern](spec, arguments, gpu, self._seed + number)
+        stream.serial_ps = mark_atomics(spec, arguments, stream, gpu.spec)
+        if code:
+            stream = WithCode(stream, code)
         compute = gpu.spec.compute
         slots = self._slots(spec, gpu.spec, stream)
         in_flight = stream.in_flight_bytes

@@ -265,6 +265,8 @@ class Calls:
         gpu: str,
         stream: str | None,
         size: int | None = None,
+        atomics: Sequence[str] = (),
+        executes: Sequence[str] = (),
     ) -> Operation:
         self._launches += 1
         return launch_kernel(
@@ -278,6 +280,8 @@ class Calls:
             stream=stream,
             number=self._launches,
             size=size,
+            atomics=atomics,
+            executes=executes,
         )
 
     def record(self, thread: HostThread, event: str, *, stream: str | None) -> None:

@@ -8,7 +8,6 @@ import pytest
 from gpusim.cli import main
 from gpusim.kinds import DEFINITIONS, LABELS, Kind
 from gpusim.scenario.not_supported import ALLOCATORS_NOT_SUPPORTED_YET
-from gpusim.workload.kernel import PATTERNS_NOT_SUPPORTED_YET
 from gpusim.workload.steps import STEPS
 from gpusim.workload.steps.later import NOT_SUPPORTED_YET
 
@@ -36,7 +35,7 @@ def test_every_step_that_is_not_supported_yet_is_on_the_page_and_no_other():
 
 def test_patterns_and_allocators_that_are_refused_are_on_the_page():
     page = PAGES["reference/not-supported.md"]()
-    for refused in (PATTERNS_NOT_SUPPORTED_YET, ALLOCATORS_NOT_SUPPORTED_YET):
+    for refused in (ALLOCATORS_NOT_SUPPORTED_YET,):
         assert [name for name in refused if f"`{name}`" not in page] == []
 
 

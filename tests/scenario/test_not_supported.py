@@ -63,7 +63,6 @@ def test_file_steps_want_a_file_of_the_process(right: str, verb: str) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "feature"),
     [
-        ("pattern: stream", "pattern: trace", "pattern trace"),
         (BUFFER, "x: {size: 4GiB, allocator: heap}", "allocator heap"),
         (BUFFER, "x: {size: 4GiB, allocator: malloc, huge_pages: always}", "huge_pages"),
         ("preset: kfd-6.12", "hmm: non_blocking", "driver switch hmm: non_blocking"),
@@ -103,8 +102,11 @@ def test_arguments_of_later_are_checked_all_the_same(spoil: Spoil) -> None:
 
 
 def test_mistakes_and_features_of_later_are_told_together(spoil: Spoil) -> None:
-    problems = spoil(("pattern: stream", "pattern: trace"), ("size: 4GiB", "size: 4G"))
-    assert [problem.path for problem in problems] == ["kernels.scale.pattern", "processes.app.buffers.x.size"]
+    problems = spoil((STEP, "collapse: {buffer: x}"), ("size: 4GiB", "size: 4G"))
+    assert {problem.path for problem in problems} == {
+        "processes.app.buffers.x.size",
+        "processes.app.threads.main.fill.collapse",
+    }
 
 
 def test_the_list_names_every_feature_once() -> None:

@@ -18,7 +18,7 @@ VM = Vm("app", 1, retry=True)
 
 kernels = st.builds(
     dict,
-    pattern=st.sampled_from(["stream", "stencil"]),
+    pattern=st.sampled_from(["stream", "stencil", "tiled"]),
     step=st.sampled_from(["1KiB", "4KiB", "16KiB", "5000B", "64KiB"]),
     passes=st.integers(1, 3),
 )

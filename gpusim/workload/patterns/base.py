@@ -64,7 +64,9 @@ class PatternStream(AccessStream, Protocol):
     #: bytes that one wavefront keeps outstanding
     in_flight_bytes: float
     #: wavefronts at most; None: as many as fit in
-    waves: int | None
+    waves: int | None = None
+    serial_ps: float = 0.0
+    shares: Sequence[tuple[int, int]] | None = None
 
 
 class Walk(PatternStream):
@@ -89,7 +91,6 @@ class Walk(PatternStream):
         # the accesses to several arrays do not wait for each other
         arrays = sum(buffer.read + buffer.write for buffer in bound)
         self.in_flight_bytes = arrays * outstanding(kernel, gpu)
-        self.waves = None
         footprint = sum(buffer.size for buffer in bound)
         self.served = gpu.caches.all_miss() if far(bound) else gpu.caches.passes(footprint, self.passes)
         self._translate(bound, gpu)

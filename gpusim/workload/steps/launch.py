@@ -21,16 +21,33 @@ class Launch(StepSpec):
     kernel: str = Field(description="a kernel of `kernels`")
     reads: tuple[str, ...] = Field(default=(), description="buffers read")
     writes: tuple[str, ...] = Field(default=(), description="buffers written")
+    atomics: tuple[str, ...] = Field(default=(), description="buffers that atomics read and write at once")
+    executes: tuple[str, ...] = Field(
+        default=(),
+        description="buffers with code: each wavefront fetches from their pages before it does a step",
+    )
     gpu: str = Field(default="gpu0", description="the GPU, as the process sees them: gpu0, gpu1, ...")
     wait: bool = Field(default=False, description="the thread waits for the kernel's end")
 
     def buffers(self) -> dict[str, str]:
-        named = {f"reads[{i}]": name for i, name in enumerate(self.reads)}
-        return named | {f"writes[{i}]": name for i, name in enumerate(self.writes)}
+        lists = {
+            "reads": self.reads,
+            "writes": self.writes,
+            "atomics": self.atomics,
+            "executes": self.executes,
+        }
+        return {f"{key}[{i}]": name for key, names in lists.items() for i, name in enumerate(names)}
 
     def run(self, thread: HostThread, step: StepRun) -> StepProcess:
         operation = thread.hip.launch(
-            thread, self.kernel, reads=self.reads, writes=self.writes, gpu=self.gpu, stream=step.stream
+            thread,
+            self.kernel,
+            reads=self.reads,
+            writes=self.writes,
+            atomics=self.atomics,
+            executes=self.executes,
+            gpu=self.gpu,
+            stream=step.stream,
         )
         step.ends_with(operation)
         if self.wait:
