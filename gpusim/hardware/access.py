@@ -29,9 +29,9 @@ class AccessKind(StrEnum):
 class Operand:
     """One buffer of a kernel as its wavefronts see it, and the bytes of it that one step moves.
 
-    `access` is what a fault on it says; an atomic reads and writes. `valid` says which of its pages the accesses find, one
-    byte a page. `read_cost` and `write_cost`: what one byte takes of the bandwidth of HBM, in bytes; more than 1 for the
-    memory that a CPU allocator gave on an APU.
+    `access` is what a fault on it says; an atomic reads and writes. `valid` says which of its pages the accesses find,
+    one byte a page. `read_cost` and `write_cost`: what one byte takes of the bandwidth of HBM, in bytes; more than 1
+    for the memory that a CPU allocator gave on an APU.
     """
 
     __slots__ = (
