@@ -163,7 +163,7 @@ class Wave(Waiter):
             wave.base = releasing
             wave.base_ps = time_ps
             wave.start_ps = resume
-            wave.translation_ps = wave.compute_ps = wave.hbm_ps = wave.link_ps = 0
+            wave.waited_ps = wave.compute_ps = wave.hbm_ps = wave.link_ps = 0
             if ahead:
                 touches = wave._touches
                 if len(touches) == 1:

@@ -88,6 +88,6 @@ def test_a_fault_says_what_the_access_would_do(step, kind):
     )
     ran = run_inside(program)
     vm = ran.machine.processes[0].hip.kfd.vms[0]
-    waiting = [wave for region in vm.regions.values() for wave in region.waiting()]
+    waiting = [wave for region in vm.regions.values() for wave in region.all_waiting()]
     assert waiting
     assert {wave.access for wave in waiting} == {kind}
