@@ -9,6 +9,7 @@ from rich.text import Text
 
 from gpusim.kinds import DEFINITIONS, Kind
 from gpusim.report import parts
+from gpusim.report.io_paths import io_paths
 from gpusim.result import text
 from gpusim.result.groups import grouped
 from gpusim.result.schema import kind_column
@@ -43,6 +44,9 @@ def explanation(result: Result, checks: Sequence[Check] | None = None) -> list[R
     lives = _lives(result)
     if lives is not None:
         lines += [parts.heading("The life of a fault"), lives]
+    files = io_paths(summary)
+    if files is not None:
+        lines += [parts.heading("Which way file requests went"), files]
     lines += [parts.heading("In use"), parts.links(summary)]
     lines += [parts.heading("Span by span"), *_spans(result)]
     remarks = parts.remarks(summary)
@@ -56,7 +60,17 @@ def explanation(result: Result, checks: Sequence[Check] | None = None) -> list[R
 def as_json(result: Result, checks: Sequence[Check] | None = None) -> dict[str, Any]:
     """The same as data, for `explain --json`."""
     summary = result.summary
-    kept = ("scenario", "question", "answer", "bound_by", "formula", "outcome", "makespan_ns", "attribution")
+    kept = (
+        "io",
+        "scenario",
+        "question",
+        "answer",
+        "bound_by",
+        "formula",
+        "outcome",
+        "makespan_ns",
+        "attribution",
+    )
     lives = _lives_data(result)
     made: dict[str, Any] = {key: summary[key] for key in kept}
     made["steps"] = [

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from gpusim.report import parts
+from gpusim.report.io_paths import io_paths
 from gpusim.result import text
 
 if TYPE_CHECKING:
@@ -35,6 +36,9 @@ def answer(result: Result, checked: Sequence[Checked] = ()) -> list[RenderableTy
     moved = parts.migrations(summary)
     if moved is not None:
         lines += ["", moved]
+    files = io_paths(summary)
+    if files is not None:
+        lines += ["", files]
     if summary["links"] or summary["resources"]:
         lines += [parts.heading("In use"), parts.links(summary)]
     if checked:
