@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from gpusim.driver.attributes import Attributes, initial
+from gpusim.driver.attributes import Attributes, SvmFlag, initial
 from gpusim.driver.svm_range import SvmRange, SvmRangeList, pieces
 from gpusim.engine.environment import Environment
 from gpusim.engine.mutex import Mutex
@@ -43,6 +43,7 @@ class KfdProcess:
         self.xnack_refused = ""  # why XNACK cannot be had, if HSA_XNACK asked for it
         self.unmap_listeners: list[Callable[[KfdProcess], None]] = []  # told before addresses go away
         self.dead = False
+        self.remarks: list[str] = []
         self.stopped = False  # its queues are evicted
         self.notifier: MmuNotifier | None = None  # connected by `machine/`
         self.checkpoints: dict[int, int] = {}  # GPU -> time of the last vector that a munmap made stale
@@ -54,6 +55,11 @@ class KfdProcess:
         self.xnack = enabled
         for vm in self.vms.values():
             vm.retry = enabled
+
+    def remark(self, text: str) -> None:
+        """Something that a reader of the result should know of this process."""
+        if text not in self.remarks:
+            self.remarks.append(text)
 
     def about_to_unmap(self) -> None:
         """munmap: faults that are on their way are not to be trusted any more."""
@@ -94,6 +100,12 @@ class KfdProcess:
             self.resent = {key: value for key, value in self.resent.items() if key[0] != gpu}
             return False
         return True
+
+    def may_be_read_only(self, vma: Vma) -> bool:
+        """May GPUs have pages of a VMA mapped without the write bit?"""
+        return vma.has_parts or any(
+            svm.attributes.has(SvmFlag.GPU_RO) for svm in self.ranges.within(vma.first, vma.last)
+        )
 
     def region(self, vma: Vma, gpu: int) -> Region:
         """The page tables of `gpu` over a VMA."""

@@ -111,6 +111,9 @@ class QueueRestore:
                 continue
             for region in self._process.regions_of(vma):
                 map_as_it_lies(region, vma, start, end, self._env.now)
+                if not rights.write:
+                    region.track_writes()
+                    region.forbid_writes(start - vma.first, end - vma.first)
         for svm in self._process.ranges.within(first, last):
             svm.validated_ps = self._env.now
             svm.mapped = True

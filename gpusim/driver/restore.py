@@ -76,7 +76,7 @@ class Restore:
                 process_alive=not process.dead,
                 xnack=process.xnack,
                 before_checkpoint=process.stale(self._gpu, page, sent_ps),
-                range_possible=svm is not None or is_svm(vma),
+                range_possible=svm is not None or (is_svm(vma) and rights is not None),
                 deferred=svm is not None and svm.deferred,
                 vma=rights is not None,
                 readable=rights is not None and rights.read,

@@ -45,9 +45,10 @@ class Vma:
 
     `huge` has one byte for each aligned block of 2 MiB that is one huge page, where the VMA may have any; `shared` one
     byte a page that is shared copy-on-write after a fork, where there was one. The kernel may make huge pages at first
-    touch if `wants_huge`. mprotect and munmap of a part split a VMA in Linux; here the VMA stays whole and knows the
-    rights of its parts. `in_place` says that it is the initial heap or stack, which the driver keeps in host memory.
-    `gone` says that its process has died: work that was on its way finds no pages in it, and gives it none.
+    touch if `wants_huge`. Pages of a `pinned` one stay where they are. mprotect and munmap of a part split a VMA in
+    Linux; here it stays whole and knows the rights of its parts. `in_place` says that it is the initial heap or stack,
+    which the driver keeps in host memory. `gone` says that its process has died: work that was on its way finds no
+    pages in it, and gives it none.
     """
 
     __slots__ = (
@@ -59,6 +60,7 @@ class Vma:
         "kind",
         "last",
         "name",
+        "pinned",
         "shared",
         "wants_huge",
         "where",
@@ -73,11 +75,17 @@ class Vma:
         self.gone = False
         self.in_place = in_place
         self.wants_huge = False
+        self.pinned = False
         self.huge: bytearray | None = None
         self.shared: bytearray | None = None
         self._parts: SortedDict[int, Rights | None] | None = (
             None  # first page of a part -> its rights, None: unmapped
         )
+
+    @property
+    def has_parts(self) -> bool:
+        """Have the rights of any part ever been changed?"""
+        return self._parts is not None
 
     def rights(self, page: int) -> Rights | None:
         """What is allowed on a page; None where nothing is mapped any more."""

@@ -160,6 +160,8 @@ def notes(machine: Machine, data: RunData) -> list[str]:
         )
     if driver.switches.recent_skip is RecentSkip.OFF:
         found.append("The 2 ms rule is switched off: that is not what the driver of this preset does.")
+    for process in machine.processes:
+        found.extend(process.hip.kfd.remarks)
     service = sum(spent.get(kind, 0) for kind in SERVICE)
     if data.makespan_ps and service > 0.2 * data.makespan_ps:
         found.append(

@@ -22,7 +22,7 @@ from gpusim.runtime.hip import Declared, Hip
 from gpusim.runtime.memory import release_all
 from gpusim.scenario.resolve import ResolvedSystem, resolve
 from gpusim.scenario.schema import Process, Scenario
-from gpusim.scenario.words import EngineMode, OnError
+from gpusim.scenario.words import EngineMode, HugePages, OnError
 from gpusim.workload.kernels import Kernels
 from gpusim.workload.process import ProgramProcess, Ranks
 from gpusim.workload.steps import Step
@@ -88,6 +88,7 @@ class Machine:
         )
         self._connect_notifier(kfd)
         kfd.xnack_refused = start.refused
+        node.processes.append(kfd)
         for worker, device in zip(self.hardware.workers, node.devices, strict=True):
             worker.attach(vms[device.gpu.index], kfd)
             kfd.unmap_listeners.append(worker.unmapped)
@@ -97,6 +98,8 @@ class Machine:
                 allocator=Allocator(buffer.allocator.value),
                 gpu=buffer.gpu or "gpu0",
                 align=buffer.align,
+                huge_pages=buffer.huge_pages in (HugePages.ALWAYS, HugePages.MADVISE),
+                madvise=buffer.huge_pages is HugePages.MADVISE,
             )
             for name, buffer in process.buffers.items()
         }

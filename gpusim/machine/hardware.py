@@ -177,6 +177,7 @@ class Hardware:
                 svm.range_max // PAGE_BYTES,
             ),
             same_hive=self.xgmi.same_hive,
+            processes=[],
             host_memory=ThreadMemory(self.network, host_spec.thread_bandwidth),
             file_io=self.storage.file_io,
         )

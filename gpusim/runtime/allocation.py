@@ -23,15 +23,22 @@ class Allocator(StrEnum):
 
 
 #: allocators that later issues implement
-ALLOCATORS_NOT_SUPPORTED_YET = frozenset(
-    {Allocator.MMAP, Allocator.HEAP, Allocator.STACK, Allocator.HSA_POOL, Allocator.MANAGED_GLOBAL}
-)
+ALLOCATORS_NOT_SUPPORTED_YET = frozenset({Allocator.MMAP})
+
+#: memory of one GPU: a KFD buffer object in its VRAM
+IN_VRAM = frozenset({Allocator.HIP_MALLOC, Allocator.HSA_POOL})
+#: memory that the C library or the kernel gives; no GPU has to be there
+OF_THE_HOST = frozenset({Allocator.MALLOC, Allocator.HEAP, Allocator.STACK})
+#: registered as SVM ranges when it is allocated
+MANAGED = frozenset({Allocator.HIP_MALLOC_MANAGED, Allocator.MANAGED_GLOBAL})
+#: the initial heap and stack, which the driver keeps in host memory
+KEPT_IN_PLACE = frozenset({Allocator.HEAP, Allocator.STACK})
 
 
 class Allocation:
-    """A live buffer. `gpu` is the device that holds it, for hipMalloc."""
+    """A live buffer. `gpu` is the device that holds it, for hipMalloc; `registered` are the pages that are pinned."""
 
-    __slots__ = ("allocator", "gpu", "name", "size", "vma")
+    __slots__ = ("allocator", "gpu", "name", "registered", "size", "vma")
 
     def __init__(self, name: str, size: int, allocator: Allocator, gpu: int, vma: Vma) -> None:
         self.name = name
@@ -39,11 +46,12 @@ class Allocation:
         self.allocator = allocator
         self.gpu = gpu
         self.vma = vma
+        self.registered: tuple[int, int] | None = None
 
     @property
     def is_svm(self) -> bool:
         """Does the driver manage it in SVM ranges?"""
-        return self.allocator in (Allocator.MALLOC, Allocator.HIP_MALLOC_MANAGED)
+        return self.allocator in OF_THE_HOST or self.allocator in MANAGED
 
     def slice(self, offset: int | None, size: int | None) -> tuple[int, int]:
         """First byte and size of a part. Raises SimulatedFailure `hip_error` when it leaves the buffer."""

@@ -12,7 +12,7 @@ from gpusim.engine.stages import Stages, Transfer
 from gpusim.hardware.gpu import Gpu
 from gpusim.kinds import Kind
 from gpusim.linux.address_space import VRAM
-from gpusim.runtime.allocation import Allocation, Allocator
+from gpusim.runtime.allocation import IN_VRAM, Allocation, Allocator
 from gpusim.runtime.hip import Hip, Thread
 from gpusim.runtime.memory import bring_back
 from gpusim.runtime.operation import Operation
@@ -82,11 +82,14 @@ def memcpy(
 
 def _place(hip: Hip, allocation: Allocation, first: int, size: int) -> tuple[Place, int]:
     """Where a part of a buffer lies now, and the GPU for DEVICE. What lies there only in part counts as pageable."""
-    if allocation.allocator is Allocator.HIP_MALLOC:
+    if allocation.allocator in IN_VRAM:
         return Place.DEVICE, allocation.gpu
     if allocation.allocator is Allocator.HIP_HOST_MALLOC:
         return Place.PINNED, -1
     start, end = allocation.pages(first, size)
+    pinned = allocation.registered
+    if pinned is not None and pinned[0] <= start and end <= pinned[1]:
+        return Place.PINNED, -1
     for device in hip.node.devices:
         if allocation.vma.count(start, end, VRAM + device.gpu.index) == end - start + 1:
             return Place.DEVICE, device.gpu.index

@@ -6,6 +6,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from gpusim.driver.attributes import UNDEFINED
 from gpusim.driver.driver_spec import DriverSpec
 from gpusim.driver.events import EventLog
 from gpusim.driver.eviction import Eviction
@@ -87,6 +88,7 @@ class Node:
     devices: tuple[Device, ...]
     range_pages: int  # the largest registered range
     same_hive: SameHive
+    processes: list[KfdProcess]  # all of the node
     host_memory: MemoryPort
     file_io: FileIo | None = None  # None where the CPU profile has no numbers for it
 
@@ -99,6 +101,8 @@ class Declared:
     allocator: Allocator
     gpu: str
     align: int | None
+    huge_pages: bool = False  # transparent huge pages where they fit
+    madvise: bool = False  # the program has to ask for them
 
 
 class Hip:
@@ -143,6 +147,8 @@ class Hip:
 
     def location(self, name: str) -> int:
         """The number of a GPU in the node, or CPU."""
+        if name == "undefined":
+            return UNDEFINED
         return CPU if name == "cpu" else self.device(name).gpu.index
 
     def declared(self, name: str) -> Declared:

@@ -13,7 +13,7 @@ from gpusim.hardware.dispatch import Dispatch
 from gpusim.hardware.gpu import Gpu
 from gpusim.hardware.gpuvm import INVALID, PEER, Region
 from gpusim.kinds import Kind
-from gpusim.runtime.allocation import Allocation, Allocator
+from gpusim.runtime.allocation import IN_VRAM, Allocation
 from gpusim.runtime.hip import Hip, Thread
 from gpusim.runtime.operation import Operation
 
@@ -124,7 +124,7 @@ def launch(
             ]
         )
     for allocation in [use.allocation for use in (*buffers, *code)]:
-        if allocation.allocator is Allocator.HIP_MALLOC and allocation.gpu != device.index:
+        if allocation.allocator in IN_VRAM and allocation.gpu != device.index:
             _enable_peer(hip, allocation, device)
     operation = Operation(
         _begin(hip, program, kernel, [*buffers, *code] if buffers else [], device, number, size)
@@ -166,6 +166,9 @@ def _begin(
             if not buffers:  # nothing to wait for: it computes for as long as it says
                 env.call_at(env.now + (program.duration_ps(kernel) or 0), computed)
                 return
+            for use in buffers:
+                if (use.write or use.atomic) and kfd.may_be_read_only(use.allocation.vma):
+                    kfd.region(use.allocation.vma, gpu.index).track_writes()
             arguments = [
                 Argument(
                     kfd.region(use.allocation.vma, gpu.index),
@@ -174,7 +177,7 @@ def _begin(
                     use.write,
                     atomic=use.atomic,
                     execute=use.execute,
-                    coherent=use.allocation.allocator is not Allocator.HIP_MALLOC,
+                    coherent=use.allocation.allocator not in IN_VRAM,
                 )
                 for use in buffers
             ]

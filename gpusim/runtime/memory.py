@@ -14,9 +14,18 @@ from gpusim.errors import SimulatedFailure
 from gpusim.hardware.gpu import Gpu
 from gpusim.hardware.gpuvm import HOST, LOCAL
 from gpusim.kinds import Kind
-from gpusim.linux.address_space import NOWHERE, RAM, VRAM, Vma, VmaKind
-from gpusim.runtime.allocation import Allocation, Allocator
+from gpusim.linux.address_space import NOWHERE, RAM, SWAPPED, VRAM, Vma, VmaKind
+from gpusim.runtime.allocation import (
+    IN_VRAM,
+    KEPT_IN_PLACE,
+    MANAGED,
+    OF_THE_HOST,
+    Allocation,
+    Allocator,
+)
+from gpusim.runtime.forking import Child
 from gpusim.runtime.hip import Hip, Steps, Thread
+from gpusim.runtime.mappings import check_rights
 from gpusim.spec import PAGE_BYTES
 
 _TOUCH_CHUNK_PAGES = (32 << 20) // PAGE_BYTES  # GPU faults see a CPU thread's progress in pieces of this
@@ -39,11 +48,13 @@ def _alloc_stages(hip: Hip, name: str) -> Stages:
     costs, pages_cost = node.driver.costs, node.host_spec.pages
     pages = -(-declared.size // PAGE_BYTES)
     allocator = declared.allocator
-    kind = {Allocator.HIP_MALLOC: VmaKind.DEVICE, Allocator.HIP_HOST_MALLOC: VmaKind.PINNED}.get(
-        allocator, VmaKind.ANONYMOUS
-    )
+    kind = VmaKind.ANONYMOUS
+    if allocator in IN_VRAM:
+        kind = VmaKind.DEVICE
+    elif allocator is Allocator.HIP_HOST_MALLOC:
+        kind = VmaKind.PINNED
     gpu = CPU
-    if allocator is not Allocator.MALLOC:  # the only call that works where the process sees no GPU
+    if allocator not in OF_THE_HOST:  # these work where the process sees no GPU
         gpu = hip.device(declared.gpu).gpu.index
     if kind is VmaKind.DEVICE:
         vram = node.devices[gpu].vram
@@ -61,7 +72,9 @@ def _alloc_stages(hip: Hip, name: str) -> Stages:
         vram.take(pages)
     elif kind is VmaKind.PINNED:
         node.host.take(pages, f"hipHostMalloc of {name!r}")
-    vma = kfd.mm.map(name, pages, kind, _alignment(declared.size, declared.align))
+    in_place = allocator in KEPT_IN_PLACE
+    vma = kfd.mm.map(name, pages, kind, _alignment(declared.size, declared.align), in_place=in_place)
+    vma.wants_huge = declared.huge_pages and kind is VmaKind.ANONYMOUS
     allocation = Allocation(name, declared.size, allocator, gpu, vma)
     hip.hold(allocation)
     if kind is VmaKind.DEVICE:
@@ -75,9 +88,11 @@ def _alloc_stages(hip: Hip, name: str) -> Stages:
         yield Kind.PTE_WRITE, pages * costs.pte_write
         for other in hip.visible:
             kfd.region(vma, other.gpu.index).map(0, pages - 1, HOST, hip.env.now)
-    elif allocator is Allocator.HIP_MALLOC_MANAGED:
+    elif allocator in MANAGED:
         yield from _register(hip, vma)
     else:
+        yield Kind.HOST_ALLOC, costs.ioctl
+    if declared.madvise:
         yield Kind.HOST_ALLOC, costs.ioctl
     yield Do(lambda: hip.add(allocation))
 
@@ -114,7 +129,7 @@ def free(hip: Hip, thread: Thread, name: str) -> Steps:
     """Free a buffer: hipFree waits for the device's streams, as HIP does; free() does not."""
     allocation = hip.allocation(name)
     hip.forget(name)  # before any wait: no other thread can free it again
-    if allocation.allocator is not Allocator.MALLOC:
+    if allocation.allocator not in OF_THE_HOST:
         for operation in hip.outstanding(None):
             yield from thread.wait_for(operation)
     if allocation.is_svm:
@@ -151,6 +166,7 @@ def _free_stages(hip: Hip, allocation: Allocation) -> Stages:
         if mapped:
             yield Kind.TLB_FLUSH, costs.tlb_flush
         node.host.give_back(vma.where.count(RAM))
+        node.paging.forget_swapped(vma.where.count(SWAPPED))
         for svm in ranges:
             if svm.bo_on != CPU:
                 node.devices[svm.bo_on].migration.drop_bo(svm)
@@ -173,6 +189,7 @@ def release_all(hip: Hip) -> None:
             node.host.give_back(vma.pages)
         else:
             node.host.give_back(vma.where.count(RAM))
+            node.paging.forget_swapped(vma.where.count(SWAPPED))
             for svm in kfd.ranges.within(vma.first, vma.last):
                 if svm.bo_on != CPU:
                     node.devices[svm.bo_on].migration.drop_bo(svm)
@@ -187,7 +204,7 @@ def host_touch(
     hip: Hip, thread: Thread, allocation: Allocation, first: int, size: int, *, write: bool
 ) -> Steps:
     """A CPU thread goes through a part of a buffer: populates it, streams it, pulls it back from VRAM."""
-    if allocation.allocator is Allocator.HIP_MALLOC:
+    if allocation.allocator in IN_VRAM:
         yield from thread.stages(_through_bar(hip.node.devices[allocation.gpu].gpu, size, write=write))
         return
     start, end = allocation.pages(first, size)
@@ -196,6 +213,7 @@ def host_touch(
         length = min(size, (last - start + 1) * PAGE_BYTES)
         size -= length
         if allocation.is_svm:
+            check_rights(hip, allocation.vma, start, last, write=write)
             yield from thread.stages(bring_back(hip, thread.chain, allocation.vma, start, last))
             what = f"{hip.kfd.name}: CPU touch of {allocation.name!r}"
             fault_in = hip.node.paging.fault_in
@@ -207,6 +225,20 @@ def host_touch(
         if length:
             yield from thread.stages(_stream_stages(hip, length))
         start = last + 1
+
+
+def child_touch(
+    child: Child, thread: Thread, allocation: Allocation, first: int, size: int, *, write: bool
+) -> Steps:
+    """The same by a forked child."""
+    start, end = allocation.pages(first, size)
+    check_rights(child.hip, allocation.vma, start, end, write=write)
+
+    def back(vma: Vma, low: int, high: int) -> Steps:
+        yield from thread.stages(bring_back(child.hip, thread.chain, vma, low, high))
+
+    yield from child.touch(thread, allocation, start, end, write=write, bring_back=back)
+    yield from thread.stages(_stream_stages(child.hip, size))
 
 
 def _stream_stages(hip: Hip, size: int) -> Stages:

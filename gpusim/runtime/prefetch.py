@@ -58,6 +58,8 @@ def _stages(hip: Hip, vma: Vma, first: int, last: int, target: int) -> Stages:
         raise SimulatedFailure(
             "hip_error", f"hipErrorInvalidValue: {vma.name!r} was freed before its prefetch"
         )
+    if vma.pinned:
+        return  # migrate_vma finds nothing that it may move
     granule = node.driver.svm.default_granularity // PAGE_BYTES
     made = kfd.cover(first, last, granule_pages=granule, most_pages=node.range_pages)
     yield Kind.DRIVER_FIXED, len(made) * node.driver.costs.range_create

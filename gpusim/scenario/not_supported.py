@@ -18,10 +18,8 @@ from gpusim.scenario.schema import Driver, Scenario
 from gpusim.scenario.words import Allocator
 from gpusim.workload.steps.later import NOT_SUPPORTED_YET as STEPS_NOT_SUPPORTED_YET
 
-ALLOCATORS_NOT_SUPPORTED_YET = frozenset(
-    {Allocator.MMAP, Allocator.HEAP, Allocator.STACK, Allocator.HSA_POOL, Allocator.MANAGED_GLOBAL}
-)
-BUFFER_KEYS_NOT_SUPPORTED_YET = ("huge_pages", "numa", "align")
+ALLOCATORS_NOT_SUPPORTED_YET = frozenset({Allocator.MMAP})
+BUFFER_KEYS_NOT_SUPPORTED_YET = ("numa",)
 PROCESS_KEYS_NOT_SUPPORTED_YET: tuple[str, ...] = ()
 SCENARIO_KEYS_NOT_SUPPORTED_YET = ("policy",)
 DRIVER_PRESETS_NOT_SUPPORTED_YET = tuple(preset for preset in PRESETS if preset not in PRESETS_SUPPORTED)

@@ -8,11 +8,14 @@ from typing import TYPE_CHECKING
 from gpusim.engine.environment import Environment
 from gpusim.engine.record import Recorder
 from gpusim.errors import InputError, Problem, SimulatedFailure
+from gpusim.linux.address_space import Rights
 from gpusim.rundata import ProcessData, StepData
-from gpusim.runtime import copies, memory, xnack
+from gpusim.runtime import attributes, copies, mappings, memory, reclaim, xnack
 from gpusim.runtime import prefetch as prefetching
+from gpusim.runtime.advice import Access, Advice
 from gpusim.runtime.allocation import Allocation
 from gpusim.runtime.files import Files
+from gpusim.runtime.forking import Child
 from gpusim.runtime.hip import Hip
 from gpusim.runtime.launch import launch as launch_kernel
 from gpusim.runtime.operation import Operation
@@ -23,6 +26,8 @@ from gpusim.workload.program import HostThread, Steps
 
 if TYPE_CHECKING:
     from gpusim.workload.steps import Step
+
+Part = tuple[int, int]  # first byte and size
 
 _FILL = "hipMemset"
 
@@ -213,6 +218,58 @@ class Calls:
         self, thread: HostThread, allocation: Allocation, first: int, size: int, *, write: bool
     ) -> Steps:
         yield from memory.host_touch(self._hip, thread, allocation, first, size, write=write)
+
+    def advise(
+        self, thread: HostThread, allocation: Allocation, part: Part, advice: Advice, device: str
+    ) -> Steps:
+        yield from attributes.advise(self._hip, thread, allocation, part, advice, device)
+
+    def set_attributes(
+        self,
+        thread: HostThread,
+        allocation: Allocation,
+        part: Part,
+        *,
+        preferred: str | None,
+        prefetch: str | None,
+        granularity: int | None,
+        access: Mapping[str, Access],
+        set_flags: Sequence[str],
+        clear_flags: Sequence[str],
+    ) -> Steps:
+        hip = self._hip
+        changes = attributes.Changes(
+            preferred=None if preferred is None else hip.location(preferred),
+            prefetch=None if prefetch is None else hip.location(prefetch),
+            granularity=granularity,
+            access={hip.location(gpu): word for gpu, word in access.items()},
+            add=attributes.flags_of(set_flags),
+            clear=attributes.flags_of(clear_flags),
+        )
+        call = "hsa_amd_svm_attributes_set"
+        yield from attributes.set_attributes(hip, thread, allocation, part, changes, call)
+
+    def munmap(self, thread: HostThread, allocation: Allocation, part: Part) -> Steps:
+        yield from mappings.munmap(self._hip, thread, allocation, part)
+
+    def mprotect(self, thread: HostThread, allocation: Allocation, part: Part, rights: Rights) -> Steps:
+        yield from mappings.mprotect(self._hip, thread, allocation, part, rights)
+
+    def host_register(self, thread: HostThread, allocation: Allocation, part: Part) -> Steps:
+        yield from mappings.host_register(self._hip, thread, allocation, part)
+
+    def swap_out(self, thread: HostThread, allocation: Allocation, part: Part) -> Steps:
+        yield from reclaim.swap_out(self._hip, thread, allocation, part)
+
+    def collapse(self, thread: HostThread, allocation: Allocation, part: Part) -> Steps:
+        yield from reclaim.collapse(self._hip, thread, allocation, part)
+
+    def compact(self, thread: HostThread) -> Steps:
+        yield from reclaim.compact(self._hip, thread)
+
+    def child(self) -> Child:
+        """What a fork of this process will see of its memory."""
+        return Child(self._hip)
 
     def memcpy(
         self,

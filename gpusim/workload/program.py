@@ -13,6 +13,8 @@ from gpusim.engine.stages import Stages, run_stages
 from gpusim.errors import SimulatedFailure
 from gpusim.kinds import Kind
 from gpusim.rundata import StepData
+from gpusim.runtime import memory
+from gpusim.runtime.forking import ChildCalls
 from gpusim.runtime.operation import Operation
 from gpusim.workload.meeting import Meeting
 
@@ -109,6 +111,28 @@ class HostThread:
             thread.chain.follow(self.chain.snapshot(), self.env.now)
             self.env.process(branch(thread, body))
         yield from self._meet(meeting)
+
+    def fork(self, steps: Sequence[Step], *, suffix: str, wait: bool) -> Steps:
+        """Make a child that runs steps of its own; wait for its end, or go on beside it."""
+        child = self.process.calls.child()
+        yield from child.fork(self)
+        meeting = Meeting(self.env, 2)
+        calls = ChildCalls(child, memory.child_touch)
+
+        def life(thread: HostThread) -> Steps:
+            try:
+                yield from thread.run_steps(steps, suffix=suffix)
+            except SimulatedFailure as failure:
+                self.process.note(failure)  # the parent lives
+            child.exit()
+            meeting.come(thread.chain)
+
+        thread = HostThread(self.process, f"{self.name}.child")
+        thread.hip = calls  # type: ignore[assignment]
+        thread.chain.follow(self.chain.snapshot(), self.env.now)
+        self.env.process(life(thread))
+        if wait:
+            yield from self._meet(meeting)
 
     def barrier(self, name: str, *, all_ranks: bool) -> Steps:
         """Wait for the others who name the barrier."""

@@ -19,17 +19,8 @@ NESTED = "fork: {steps: [{host_touch: {buffer: x}}]}"
 PAGE = "docs/reference/not-supported.md"
 
 LATER = {
-    "advise": "{buffer: x, advice: set_read_mostly, device: gpu0}",
-    "collapse": "{buffer: x}",
-    "compact": "{}",
-    "fork": "{steps: [{host_touch: {buffer: x}}]}",
-    "host_register": "{buffer: x, size: 1GiB}",
     "kill": "{process: app}",
     "memcpy_batch": "{copies: [{dst: w, src: x, size: 1MiB}]}",
-    "mprotect": "{buffer: x, protection: read}",
-    "munmap": "{buffer: x}",
-    "svm_attributes": "{buffer: x, preferred_location: gpu0, granularity: 4MiB, set_flags: [coherent]}",
-    "swap_out": "{buffer: x}",
 }
 
 
@@ -63,8 +54,7 @@ def test_file_steps_want_a_file_of_the_process(right: str, verb: str) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "feature"),
     [
-        (BUFFER, "x: {size: 4GiB, allocator: heap}", "allocator heap"),
-        (BUFFER, "x: {size: 4GiB, allocator: malloc, huge_pages: always}", "huge_pages"),
+        (BUFFER, "x: {size: 4GiB, allocator: malloc, numa: 0}", "numa"),
         ("preset: kfd-6.12", "hmm: non_blocking", "driver switch hmm: non_blocking"),
         ("seed: 7", "seed: 7\npolicy: {eviction: lru}", "policy"),
     ],
@@ -88,9 +78,9 @@ def test_a_default_said_aloud_is_no_use(right: str) -> None:
 
 
 def test_a_step_that_is_left_out_is_no_use(right: str) -> None:
-    text = right.replace("prefetch: {buffer: x, to: gpu0}", "swap_out: {buffer: x}")
+    text = right.replace("prefetch: {buffer: x, to: gpu0}", "memcpy_batch: {copies: [{dst: x, src: x}]}")
     scenario = loader.loads(text)
-    with pytest.raises(NotSupportedYet, match="step swap_out is not supported yet"):
+    with pytest.raises(NotSupportedYet, match="step memcpy_batch is not supported yet"):
         scenario.with_(**{"parameters.prefetch": True})
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gpusim.workload.steps.advise import Advise
 from gpusim.workload.steps.allocation import Alloc, Free
 from gpusim.workload.steps.base import StepSpec
 from gpusim.workload.steps.control import Barrier, Parallel, Repeat, Sleep
@@ -14,15 +15,28 @@ from gpusim.workload.steps.files import (
     FileRegister,
     FileWrite,
 )
+from gpusim.workload.steps.fork import Fork
 from gpusim.workload.steps.host_touch import HostTouch
 from gpusim.workload.steps.launch import Launch
+from gpusim.workload.steps.mappings import HostRegister, Mprotect, Munmap
 from gpusim.workload.steps.memcpy import Memcpy
 from gpusim.workload.steps.memset import Memset
 from gpusim.workload.steps.prefetch import Prefetch
+from gpusim.workload.steps.reclaim import Collapse, Compact, SwapOut
 from gpusim.workload.steps.set_xnack import SetXnack
 from gpusim.workload.steps.step import Step
+from gpusim.workload.steps.svm_attributes import SvmAttributes
 
 _SUPPORTED: tuple[type[StepSpec], ...] = (
+    Advise,
+    Collapse,
+    Compact,
+    Fork,
+    HostRegister,
+    Mprotect,
+    Munmap,
+    SvmAttributes,
+    SwapOut,
     Alloc,
     Barrier,
     DropCaches,

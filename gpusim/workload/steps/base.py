@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from gpusim.spec import Spec
+from pydantic import Field
+
+from gpusim.spec import Size, Spec
 
 if TYPE_CHECKING:
     from gpusim.workload.program import HostThread, StepRun
@@ -27,3 +29,14 @@ class StepSpec(Spec):
     def buffers(self) -> dict[str, str]:
         """Buffers that the step names: argument -> buffer, for the reference check."""
         return {}
+
+
+class BufferPart(StepSpec):
+    """What names a buffer or a part of it."""
+
+    buffer: str = Field(description="the buffer")
+    offset: Size | None = Field(default=None, description="first byte; default: the start")
+    size: Size | None = Field(default=None, gt=0, description="bytes; default: to the end of the buffer")
+
+    def buffers(self) -> dict[str, str]:
+        return {"buffer": self.buffer}
