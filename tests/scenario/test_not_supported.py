@@ -102,7 +102,7 @@ def test_mistakes_and_features_of_later_are_told_together(spoil: Spoil) -> None:
 def test_the_list_names_every_feature_once() -> None:
     features = list(not_supported.features())
     assert len(features) == len(set(features))
-    assert ("swap_out", "step") in features
+    assert ("memcpy_batch", "step") in features
 
 
 THE_LANGUAGE = """\
