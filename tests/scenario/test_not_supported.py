@@ -92,10 +92,10 @@ def test_arguments_of_later_are_checked_all_the_same(spoil: Spoil) -> None:
 
 
 def test_mistakes_and_features_of_later_are_told_together(spoil: Spoil) -> None:
-    problems = spoil((STEP, "collapse: {buffer: x}"), ("size: 4GiB", "size: 4G"))
+    problems = spoil((STEP, "kill: {process: app}"), ("size: 4GiB", "size: 4G"))
     assert {problem.path for problem in problems} == {
         "processes.app.buffers.x.size",
-        "processes.app.threads.main.fill.collapse",
+        "processes.app.threads.main.fill.kill",
     }
 
 
