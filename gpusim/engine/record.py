@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 _ROW = Struct("<IHqqqIII")  # who, kind, start, end, alone, cause, queued_behind, released_by: 42 bytes
-_CHUNK_ROWS = 1 << 16
+_CHUNK = bytes(_ROW.size << 16)
 _DTYPE = np.dtype(
     [
         ("who", "<u4"),
@@ -51,8 +51,7 @@ class Recorder:
         self.kinds = kinds
         self.on = mode is not Mode.OFF
         self.spans = mode is Mode.SPANS
-        self._chunks: list[bytearray] = []
-        self._chunk = bytearray(_ROW.size * _CHUNK_ROWS) if self.spans else bytearray()
+        self._rows = bytearray()  # one block of memory: it grows in place, and is read without a copy
         self._used = 0
         self.rows = 0
         self.actors: list[str] = []
@@ -75,13 +74,11 @@ class Recorder:
         released_by: int = NO_ROW,
     ) -> int:
         """Record one stretch; returns its row number (1, 2, ...)."""
-        if self._used == len(self._chunk):
-            self._chunks.append(self._chunk)
-            self._chunk = bytearray(_ROW.size * _CHUNK_ROWS)
-            self._used = 0
+        if self._used == len(self._rows):
+            self._rows.extend(_CHUNK)
         alone = end_ps - start_ps if alone_ps is None else alone_ps
         _ROW.pack_into(
-            self._chunk, self._used, who, kind, start_ps, end_ps, alone, cause, queued_behind, released_by
+            self._rows, self._used, who, kind, start_ps, end_ps, alone, cause, queued_behind, released_by
         )
         self._used += _ROW.size
         self.rows += 1
@@ -89,9 +86,7 @@ class Recorder:
 
     def table(self) -> NDArray[Any]:
         """All spans as one structured array; row number r is at index r - 1."""
-        parts = [np.frombuffer(chunk, dtype=_DTYPE) for chunk in self._chunks]
-        parts.append(np.frombuffer(self._chunk, dtype=_DTYPE, count=self._used // _ROW.size))
-        return np.concatenate(parts)
+        return np.frombuffer(self._rows, dtype=_DTYPE, count=self.rows)
 
 
 class Chain:
