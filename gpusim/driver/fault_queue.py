@@ -8,8 +8,9 @@ Waiting pages are kept by granule, granules by range. What the worker would do w
   worker is busy with them all the time once that is more than the period;
 - a fault that can be served waits for the dropped vectors that lie ahead of it in the ring.
 
-More pages than the CAM holds compete for its slots: which comes first is drawn. Otherwise the order is that of
-arrival. The step-by-step mode (`stepwise_worker`) simulates each send, and is the reference.
+While none are dropped, `ring_order` keeps the order of the ring. Otherwise the order is that of arrival, and drawn
+when more pages wait than the CAM holds. The step-by-step mode (`stepwise_worker`) simulates each send, and is the
+reference.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from heapq import heappop, heappush
 import numpy as np
 
 from gpusim.driver.kfd_process import KfdProcess
+from gpusim.driver.ring_order import RingOrder
 from gpusim.driver.svm_range import SvmRange
 from gpusim.engine.environment import Environment
 from gpusim.hardware.gpuvm import INVALID, Region, Vm
@@ -31,7 +33,7 @@ _DRAWS = 1 << 12
 class Granule:
     """The pages of one granule of a region that wait, and the first fault on each."""
 
-    __slots__ = ("faults", "group", "key", "process", "region")
+    __slots__ = ("faults", "gone", "group", "key", "process", "region", "served")
 
     group: Group
 
@@ -40,6 +42,8 @@ class Granule:
         self.region = region
         self.process = process
         self.faults: dict[int, Fault] = {}
+        self.served = False  # its vectors in the ring are thrown away as they come up
+        self.gone = False  # they have been paid for
 
     def first(self) -> tuple[int, Fault]:
         """The page that was sent first, and its fault."""
@@ -115,6 +119,7 @@ class FaultQueue:
         self._ready_pages = 0
         self._waiting_pages = 0
         self._just_served = 0  # pages that wait in the range served last, if it drops faults now
+        self._ring = RingOrder(cam, self._draw)
         self.skipped: dict[int, float] = {}  # vectors dropped by the recent-restore rule, by process number
 
     def __len__(self) -> int:
@@ -132,10 +137,12 @@ class FaultQueue:
             granule = self._open(key, region, page)
             granule.faults[page] = fault
             self._count(granule.group, 1)
+            self._ring.sent(granule)
             return True
         faults = granule.faults
         if page not in faults:  # else the CAM knows it
             faults[page] = fault
+            self._ring.sent(granule)
             group = granule.group
             group.pages += 1
             if group.ready_ps:
@@ -189,6 +196,9 @@ class FaultQueue:
         """
         start = max(free_ps, now)
         self._expire(start)
+        if not self._waiting:
+            first = self._ring.first()
+            return max(start, first.first()[1].sent_ps + self._delivery) if first is not None else None
         if self._ready:
             sent_ps = self._ready[0].granules[0].first()[1].sent_ps
             return max(start + round(self._ahead(was_busy) * self._cost), sent_ps + self._delivery)
@@ -199,6 +209,18 @@ class FaultQueue:
         if waiting * self._cost >= self._period:  # the worker never runs out of vectors to drop
             return ready_ps + round((waiting / max(1, group.pages) - 1.0) * self._cost)
         return ready_ps + self._period // (group.pages + 1) + self._delivery
+
+    def throw_away(self) -> list[Granule]:
+        """Vectors of served granules that the worker meets before the next one that it can serve, in order."""
+        return [] if self._waiting else self._ring.throw_away()
+
+    def dismiss(self, granule: Granule) -> int:
+        """All pages of a granule that was picked have been mapped by others: vectors that the worker looks at."""
+        if self._waiting:
+            granule.gone = True
+            return len(granule.faults)
+        granule.served = True
+        return 1
 
     def _ahead(self, was_busy: bool) -> float:
         """Vectors to be dropped that lie ahead of the first fault that can be served.
@@ -229,6 +251,8 @@ class FaultQueue:
     def pick(self, now: int) -> Granule | None:
         """The granule to serve now; it leaves the queue."""
         self._expire(now)
+        if not self._waiting:
+            return self._pick_first()
         ready = self._ready
         if not ready:
             return None
@@ -252,6 +276,16 @@ class FaultQueue:
             del self._groups[id(group.svm)]
         return granule
 
+    def _pick_first(self) -> Granule | None:
+        """The granule of the first vector in the ring."""
+        granule = self._ring.first()
+        if granule is None or granule.served or granule.gone:
+            return None  # look again, once those are thrown away
+        self._ring.take()
+        del granule.region.pending[granule.key]
+        self._leave(granule)
+        return granule
+
     def _draw(self) -> float:
         self._drawn = drawn = (self._drawn + 1) & (_DRAWS - 1)
         return self._draws[drawn]
@@ -266,10 +300,18 @@ class FaultQueue:
         if late is not None:
             self._leave(late)
             pages |= late.faults
+            late.served = True
         missing = granule.missing()
         self._just_served = self._reset_window(svm, now) if svm is not None else 0
         for page in missing:
             self._return(granule, page)
+        self._ring.tidy(len(self))
+        if not self._waiting:
+            granule.served = True
+            return 0
+        granule.gone = True
+        if late is not None:
+            late.gone, late.served = True, False
         in_ring = min(1.0, self._cam / max(1, len(self) + len(pages)))
         return int((len(pages) - len(missing) - 1) * in_ring)
 
@@ -279,6 +321,7 @@ class FaultQueue:
         again: Granule = pending.get(key) or self._open(key, granule.region, page)
         again.faults[page] = granule.faults[page]
         self._count(again.group, 1)
+        self._ring.sent(again)
 
     def _leave(self, granule: Granule) -> None:
         """Take a granule out of its group."""
@@ -333,4 +376,5 @@ class FaultQueue:
                         entry[2] is granule.group for entry in self._waiting
                     ):
                         self._leave(granule)
+                        granule.gone = True
                         del region.pending[granule.key]

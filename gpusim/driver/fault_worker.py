@@ -102,6 +102,10 @@ class FaultWorker:
         if self._armed is not None:
             self._armed.cancel()
             self._armed = None
+        for granule in self.queue.throw_away():
+            number = granule.process.number
+            self.thrown[number] = self.thrown.get(number, 0) + 1
+            self._free_ps += self._cost
         start = self.queue.next_start(self._free_ps, self._env.now, self._was_busy)
         if start is not None:
             self._armed = self._env.call_at(start, self._begin)
@@ -137,7 +141,7 @@ class FaultWorker:
 
     def _throw_away(self, granule: Granule) -> None:
         """All its pages have become valid meanwhile: look, and drop."""
-        end = self._env.now + self._cost * len(granule.faults)
+        end = self._env.now + self._cost * self.queue.dismiss(granule)
         self.chain.spend(Kind.DUPLICATES, end)
         self._free_ps = end
         self._busy = False

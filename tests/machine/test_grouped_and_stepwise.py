@@ -91,12 +91,6 @@ def test_random_accesses():
     assert grouped.duration("scale") == pytest.approx(stepwise.duration("scale"), rel=0.01)
 
 
-THROWN_AWAY = (
-    "FaultQueue.served charges all vectors of a granule before the next service, whatever their order in the ring; "
-    "only those ahead of the next granule's first vector delay it, and beyond the CAM it charges too many"
-)
-
-
 # -- faults ------------------------------------------------------------------------------------------------------------
 
 
@@ -107,8 +101,8 @@ THROWN_AWAY = (
         ("64MiB", "64KiB"),
         ("256MiB", "512KiB"),
         ("16MiB", "32KiB"),
-        pytest.param("16MiB", "16KiB", marks=pytest.mark.xfail(strict=True, reason=THROWN_AWAY)),
-        pytest.param("16MiB", "8KiB", marks=pytest.mark.xfail(strict=True, reason=THROWN_AWAY)),
+        ("16MiB", "16KiB"),
+        ("16MiB", "8KiB"),
     ],
 )
 def test_first_touch_of_malloc_memory(size, step):
@@ -132,7 +126,6 @@ def test_a_stencil_and_a_memset():
     agree(*both(steps, buffers=buffers, kernels=kernel(pattern="stencil", points=5)), latency=0.05)
 
 
-@pytest.mark.xfail(strict=True, reason=THROWN_AWAY)
 @pytest.mark.parametrize("step", ["4KiB", "64KiB"])
 def test_random_first_touch(step):
     spec = kernel(pattern="random", bytes_per_lane="64B", step=step)
