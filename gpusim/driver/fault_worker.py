@@ -204,6 +204,7 @@ class FaultWorker:
         self, granule: Granule, process: KfdProcess, failure: SimulatedFailure, plan: Plan | None = None
     ) -> None:
         """The fault cannot be served: the next re-send is fatal for its process."""
+        granule.gone = True
         if plan is not None:
             plan.close(None)
         self._gpu.retry.counters_of(granule.region.vm).failed += 1
