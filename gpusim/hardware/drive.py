@@ -11,10 +11,13 @@ from math import ceil, inf
 from gpusim.engine.environment import Environment
 from gpusim.engine.express import Express, Lane
 from gpusim.engine.flows import Hop, Network
+from gpusim.engine.links import DirectedLink
 from gpusim.hardware.drive_spec import DriveSpec
 from gpusim.hardware.write_cache import WriteCache
 
 Done = Callable[[], None]
+#: a direction of the drive that carries this share of what it can is full
+_FULL = 0.95
 #: requests up to this size take their turn on idle links instead of becoming flows
 EXPRESS_BYTES = 32 << 10
 
@@ -34,13 +37,20 @@ class Route:
 
 
 class Turns:
-    """Who may move data in one direction: as many requests as fill the drive, the others in order."""
+    """Who moves data in one direction: as many requests as fill the drive, the others in order."""
 
-    __slots__ = ("free", "waiting")
+    __slots__ = ("active", "link", "most", "waiting")
 
-    def __init__(self, bandwidth: float, stream: float) -> None:
-        self.free = max(1, ceil(bandwidth / stream - 1e-9))
+    def __init__(self, bandwidth: float, stream: float, link: DirectedLink) -> None:
+        self.active = 0
+        self.most = max(1, ceil(bandwidth / stream - 1e-9))
+        self.link = link
         self.waiting: deque[Done] = deque()
+
+    @property
+    def open(self) -> bool:
+        """May one more begin? Also where those that move are held back elsewhere, so that the drive has room."""
+        return self.active < self.most or self.link.meter.share < _FULL
 
 
 class Drive:
@@ -80,18 +90,19 @@ class Drive:
         self.cache = WriteCache(spec.write.cache, spec.write.sustained)
         self.requests = 0
         self.flushes = 0
-        rates = (("read", spec.read.bandwidth, "write"), ("write", spec.write.bandwidth, "read"))
-        for way, rate, other in rates:
+        links = [
             network.add_link(
-                f"{name}.{way}",
-                capacity_bytes_per_s=rate,
-                reverse=f"{name}.{other}",
-                coupling=spec.coupling,
+                f"{name}.{way}", capacity_bytes_per_s=rate, reverse=f"{name}.{other}", coupling=spec.coupling
             )
+            for way, rate, other in (
+                ("read", spec.read.bandwidth, "write"),
+                ("write", spec.write.bandwidth, "read"),
+            )
+        ]
         self._own: dict[bool, Hop] = {False: (f"{name}.read", 1.0), True: (f"{name}.write", 1.0)}
         self._turns = {
-            False: Turns(spec.read.bandwidth, spec.read.stream),
-            True: Turns(spec.write.bandwidth, spec.write.stream),
+            False: Turns(spec.read.bandwidth, spec.read.stream, links[0]),
+            True: Turns(spec.write.bandwidth, spec.write.stream, links[1]),
         }
 
     @property
@@ -145,15 +156,15 @@ class Drive:
         turns = self._turns[route.write]
 
         def moved() -> None:
-            if turns.waiting:
+            if turns.waiting and turns.active <= turns.most:
                 turns.waiting.popleft()()
             else:
-                turns.free += 1
+                turns.active -= 1
             done()
 
         start = partial(self._move, route, size_bytes, self._stream[route.write], moved)
-        if turns.free:
-            turns.free -= 1
+        if turns.open:
+            turns.active += 1
             start()
         else:
             turns.waiting.append(start)

@@ -32,7 +32,7 @@ OUTCOMES = (
 NOT_MODELLED = (
     "HBM traffic at the far end of peer access and peer copies",
     "the software fault filter, stale faults and the overflow of interrupt rings",
-    "host memory bandwidth shared by CPU threads and DMA",
+    "host memory bandwidth taken by SDMA copies",
     "HBM bandwidth used by SDMA copies over the host link",
 )
 

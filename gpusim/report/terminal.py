@@ -9,6 +9,7 @@ from rich.text import Text
 
 from gpusim.report import parts
 from gpusim.report.io_paths import io_paths
+from gpusim.report.moving import movers
 from gpusim.result import text
 
 if TYPE_CHECKING:
@@ -41,6 +42,9 @@ def answer(result: Result, checked: Sequence[Checked] = ()) -> list[RenderableTy
         lines += ["", files]
     if summary["links"] or summary["resources"]:
         lines += [parts.heading("In use"), parts.links(summary)]
+    moving = movers(result)
+    if moving is not None:
+        lines += [parts.heading("Who moves data"), moving]
     if checked:
         lines += ["", parts.checked(checked)]
     remarks = parts.remarks(summary)

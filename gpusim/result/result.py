@@ -129,6 +129,12 @@ class Result:
         """Recompute what must hold in any result: sums, tilings, bytes that went in and came out."""
         return verify(self.summary, self.tables)
 
+    def movers(self, bins: int = 24) -> pd.DataFrame:
+        """Who moved data over time: file requests, migrations and copies; see `gpusim.result.movers`."""
+        from gpusim.result.movers import movers
+
+        return movers(self, bins)
+
     def to_json(self) -> str:
         """summary.json as text."""
         return json.dumps(self.summary, indent=2, ensure_ascii=False, allow_nan=False)

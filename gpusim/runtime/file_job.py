@@ -35,6 +35,20 @@ class Bounce(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Pieces:
+    """`count` pieces of `size` bytes, each at a multiple of `align` behind the last."""
+
+    size: int
+    count: int
+    align: int
+
+    @property
+    def pitch(self) -> int:
+        """From the start of one to the start of the next."""
+        return -(-self.size // self.align) * self.align
+
+
+@dataclass(frozen=True, slots=True)
 class FileJob:
     """What a step asks for. Sizes and offsets in bytes."""
 
@@ -54,6 +68,7 @@ class FileJob:
     direct: bool = False  # POSIX: with O_DIRECT
     timeout_ps: int | None = None  # of a batch's status call
     duration_ps: int | None = None  # no block is begun after this time
+    pieces: tuple[Pieces, ...] = ()  # instead of a size: what lies in the file one after the other
 
 
 @dataclass(frozen=True, slots=True)

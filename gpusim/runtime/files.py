@@ -17,6 +17,7 @@ from gpusim.runtime.hipfile.scoring import Request
 from gpusim.runtime.hipfile.streams import Answer, AsyncIo
 from gpusim.runtime.hipfile.synchronous import failure, new_request, synchronous
 from gpusim.runtime.operation import Operation
+from gpusim.runtime.piece_layout import PieceLayout
 from gpusim.runtime.posix_io import Posix
 
 
@@ -53,7 +54,8 @@ class Files:
             for name in dict.fromkeys(job.files):
                 if name not in self._library.records:
                     yield from self.register_file(thread, name, opened_direct=False)
-        layout = Layout(
+        kind = PieceLayout if job.pieces else Layout
+        layout = kind(
             job,
             file_bytes=min(self._library.files[name].size for name in job.files),
             buffer_bytes=allocation.size,

@@ -39,6 +39,12 @@ def check_file_step(process: ProcessPart, step: StepPart, mistakes: Mistakes, kn
         if written and args.api not in apis:
             legal = f"api: {' or '.join(apis)}"
             mistakes.report((*where, key), f"api {args.api} would ignore this key", legal=legal, key=True)
+    if args.pieces:
+        for key in ("size", "duration", "order"):
+            if key in step.raw_args:
+                mistakes.report(
+                    (*where, key), "`pieces` would ignore this key", legal="one of the two", key=True
+                )
     if step.step is not None and step.step.stream is not None and args.api is not TransferApi.ASYNC:
         message = f"api {args.api} does not use a stream"
         mistakes.report((*step.path, "stream"), message, legal="api: async", key=True)

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import Field
 
-from gpusim.runtime.file_job import Bounce, FileApi, FileJob
-from gpusim.spec import Duration, Size
+from gpusim.runtime.file_job import Bounce, FileApi, FileJob, Pieces
+from gpusim.spec import Duration, Size, Spec
 from gpusim.workload.steps.base import StepProcess, StepSpec
 
 if TYPE_CHECKING:
@@ -60,6 +60,14 @@ class FileOrder(StrEnum):
     RANDOM = "random"
 
 
+class PieceSpec(Spec):
+    """Tensors or layers of one size, one after the other."""
+
+    size: Size = Field(gt=0, description="bytes of one")
+    count: int = Field(default=1, gt=0, description="how many")
+    align: Size = Field(default=4096, gt=0, description="each begins at a multiple of this")
+
+
 class FileTransfer(StepSpec):
     """What a read and a write have in common."""
 
@@ -89,6 +97,10 @@ class FileTransfer(StepSpec):
         gt=0,
         description="no call is begun after this time; without a size: the job goes on for it",
     )
+    pieces: tuple[PieceSpec, ...] = Field(
+        default=(),
+        description="instead of a size: a model, piece by piece; no call reaches over the end of its piece",
+    )
     bounce: Bounce = Field(
         default=Bounce.PAGEABLE, description="api posix: the host buffer on the way to a GPU"
     )
@@ -112,6 +124,7 @@ class FileTransfer(StepSpec):
             depth=self.depth,
             stream=step.stream,
             duration_ps=self.duration,
+            pieces=tuple(Pieces(piece.size, piece.count, piece.align) for piece in self.pieces),
             bounce=self.bounce,
             direct=self.direct,
         )
