@@ -302,8 +302,10 @@ def sdma_transfer(
 
     def start(done: Callable[[], None]) -> None:
         begun = gpu.env.now
+        gpu.copies += 1
 
         def ended(_: object) -> None:
+            gpu.copies -= 1
             gpu.engine_used(begun, gpu.env.now, size)
             done()
 

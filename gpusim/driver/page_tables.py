@@ -41,4 +41,14 @@ def map_as_it_lies(region: Region, vma: Vma, first: int, last: int, now_ps: int)
     for start, end, place in runs(vma, first, last):
         state = state_of(place, region.vm.gpu)
         told += region.map(start - vma.first, end - vma.first, state, now_ps)
+        if state == HOST and vma.huge is not None:
+            join_fragments(region, vma, start, end)
     return told
+
+
+def join_fragments(region: Region, vma: Vma, first: int, last: int) -> None:
+    """Pages first..last lie in RAM and have just been mapped: where they are huge pages, a PDE0 translates them."""
+    if vma.huge is not None:
+        for block in vma.blocks(first, last):
+            if vma.huge[block]:
+                region.join(block)

@@ -13,6 +13,7 @@ from gpusim.driver.driver_spec import DriverCosts
 from gpusim.driver.events import EventLog, EvictionTrigger
 from gpusim.driver.kfd_process import KfdProcess
 from gpusim.driver.page_tables import map_as_it_lies
+from gpusim.driver.table_writer import TableWriter
 from gpusim.engine.environment import Environment
 from gpusim.engine.record import Chain, Recorder, Snapshot
 from gpusim.engine.stages import Stages, run_stages
@@ -35,6 +36,7 @@ class QueueRestore:
         env: Environment,
         recorder: Recorder,
         costs: DriverCosts,
+        tables: TableWriter,
         paging: Paging,
         events: EventLog,
         released: Callable[[Snapshot], None],
@@ -43,6 +45,7 @@ class QueueRestore:
         self._env = env
         self._recorder = recorder
         self._costs = costs
+        self._tables = tables
         self._paging = paging
         self._events = events
         self._released = released
@@ -101,7 +104,7 @@ class QueueRestore:
                 what = f"{process.name}: restore of {vma.name}"
                 yield from self._paging.fault_in(vma, start, end, what, write=rights.write, trap=False)
                 yield Kind.HMM_WALK, self._paging.hmm_walk_ps(vma, start, end)
-                yield Kind.PTE_WRITE, (end - start + 1) * self._costs.pte_write
+                yield from self._tables.stages(end - start + 1)
 
     def _map(self, vma: Vma, first: int, last: int) -> None:
         if vma.gone:

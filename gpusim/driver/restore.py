@@ -11,7 +11,7 @@ from gpusim.driver.attributes import UNDEFINED, SvmFlag, initial
 from gpusim.driver.driver_spec import DriverSpec
 from gpusim.driver.kfd_process import KfdProcess
 from gpusim.driver.migrate import Migration, Trigger
-from gpusim.driver.page_tables import map_as_it_lies
+from gpusim.driver.page_tables import join_fragments, map_as_it_lies
 from gpusim.driver.placement import (
     Look,
     Move,
@@ -24,6 +24,7 @@ from gpusim.driver.placement import (
 )
 from gpusim.driver.svm_range import CPU, SvmRange
 from gpusim.driver.switches import RecentSkip, Unit
+from gpusim.driver.table_writer import TableWriter
 from gpusim.engine.stages import Stages, Transfer
 from gpusim.errors import SimulatedFailure
 from gpusim.hardware.gpuvm import HOST, LOCAL, Region
@@ -44,11 +45,13 @@ class Restore:
         paging: Paging,
         migrations: list[Migration],
         same_hive: SameHive,
+        tables: TableWriter,
         apu: bool = False,
     ) -> None:
         self._gpu = gpu_index
         self._same_hive = same_hive
         self._apu = apu
+        self._tables = tables
         self._rule = driver.switches.placement
         self._unit = driver.switches.unit
         self._costs = driver.costs
@@ -165,7 +168,11 @@ class Restore:
         what = f"{process.name}: first touch of {vma.name}"
         yield from self._paging.fault_in(vma, first, last, what, write=write, trap=False)
         walk = self._paging.hmm_walk_ps(vma, first, last)
-        yield Kind.HMM_WALK, walk, Kind.PTE_WRITE, count * self._costs.pte_write
+        if self._tables.by_cpu:
+            yield Kind.HMM_WALK, walk, Kind.PTE_WRITE, count * self._costs.pte_write
+        else:
+            yield Kind.HMM_WALK, walk
+            yield from self._tables.stages(count)
 
     def _create_range(self, process: KfdProcess, vma: Vma, page: int) -> SvmRange:
         """An unregistered address: the default-granularity block around it, within the VMA and between neighbours."""
@@ -206,6 +213,8 @@ class Plan:
         place = VRAM + region.vm.gpu if self.state == LOCAL else RAM
         if vma is None or vma.count(self.first, self.last, place) == self.last - self.first + 1:
             waiters = region.map(self.first - base, self.last - base, self.state, now_ps)
+            if self.state == HOST and vma is not None and vma.huge is not None:
+                join_fragments(region, vma, self.first, self.last)
         else:
             waiters = map_as_it_lies(region, vma, self.first, self.last, now_ps)
         if self.read_only:

@@ -17,8 +17,10 @@ from gpusim.hardware.gpuvm import HOST, PEER, Vm
 from gpusim.hardware.memory import Memory
 from gpusim.hardware.retry import InterruptListener, RetryUnit
 from gpusim.hardware.translation import Translation
+from gpusim.hardware.vmids import Vmids
 from gpusim.hardware.wavefronts import Wave
 from gpusim.hardware.xgmi import Xgmi
+from gpusim.kinds import Kind
 
 
 class Gpu:
@@ -61,6 +63,7 @@ class Gpu:
         )
         self.retry = retry(spec.retry, env=env, listener=listener, random=random)
         self.sdma = Server(env, f"{self.name}.sdma", lanes=spec.sdma.engines)
+        self.copies = 0  # that SDMA has under way
         self.sdma_use = Timeline(f"{self.name}.sdma")  # of all engines together
         self._link = link
         self.h2d: tuple[Hop, ...] = ((f"{link}.h2d", 1.0),)
@@ -77,7 +80,9 @@ class Gpu:
         #: critical path of whoever maps pages right now, for the wavefronts that this releases
         self.releasing: Snapshot = ([0] * recorder.kinds, 0)
         self.wave_steps = 0
+        self.vmids = Vmids(spec.vmids)
         self._dispatches: list[Dispatch] = []
+        self._waiting: list[tuple[Dispatch, Snapshot, int]] = []  # for a VMID, since when
 
     def below(self, down: tuple[Hop, ...], up: tuple[Hop, ...]) -> None:
         """What lies between its link and host memory: `down` towards it, `up` back (a switch, another socket)."""
@@ -119,7 +124,13 @@ class Gpu:
         self.sdma_use.add(start_ps, end_ps, size_bytes, (end_ps - start_ps) // self.sdma.lanes)
 
     def start(self, dispatch: Dispatch, base: Snapshot) -> None:
-        """Let a kernel begin; those in flight share the slots equally."""
+        """Let a kernel begin, once its process has a VMID; those in flight share the slots equally."""
+        before = self.vmids.taken_over
+        if not self.vmids.take(dispatch.vm):
+            self._waiting.append((dispatch, base, self.env.now))
+            return
+        if self.vmids.taken_over != before:
+            self.translation.flush()  # of the entries of whoever had the VMID
         self._dispatches.append(dispatch)
         self._share_out(None)
         dispatch.start(base)
@@ -127,8 +138,25 @@ class Gpu:
     def ended(self, dispatch: Dispatch, path: Snapshot | None) -> None:
         """A kernel has ended, or was killed (no path): its slots go to the others, who go on from its path."""
         self._dispatches.remove(dispatch)
+        self.vmids.end(dispatch.vm)
         if self._dispatches:
             self.env.call_at(self.env.now, lambda: self._share_out(path))
+        if self._waiting:
+            self.env.call_at(self.env.now, lambda: self._start_waiting(path))
+
+    def _start_waiting(self, path: Snapshot | None) -> None:
+        """A VMID may have become free: kernels that wait for one begin, first come, first served."""
+        waiting, self._waiting = self._waiting, []
+        for dispatch, base, since_ps in waiting:
+            if dispatch.dead:
+                continue
+            if path is None:  # nobody's path leads here: it waited by itself
+                sums = base[0].copy()
+                sums[Kind.WAVE_SLOTS] += self.env.now - since_ps
+                released: Snapshot = (sums, base[1])
+            else:
+                released = path
+            self.start(dispatch, released)
 
     def slot_freed(self, dispatch: Dispatch, wave: Wave) -> None:
         """A wavefront of `dispatch` has retired: another kernel that is below its share may use the slot."""
@@ -151,6 +179,9 @@ class Gpu:
     def kill(self, vm: Vm) -> None:
         """All wavefronts of an address space die."""
         vm.dead = True
+        for dispatch, _, _ in self._waiting:
+            if dispatch.vm is vm:
+                dispatch.dead = True
         for dispatch in [dispatch for dispatch in self._dispatches if dispatch.vm is vm]:
             dispatch.kill()
         for region in vm.regions.values():

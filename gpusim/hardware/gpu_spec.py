@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from gpusim.spec import Duration, Fraction, Rate, Size, Spec
 
@@ -118,6 +118,19 @@ class WalkerSpec(Spec):
     pde2: int = Field(gt=0, description="PDE2 entries held, 512 GiB of addresses each")
 
 
+class VmidSpec(Spec):
+    """The VMIDs that the driver has for compute processes."""
+
+    first: int = Field(gt=0, le=15, description="lowest VMID of the KFD")
+    last: int = Field(gt=0, le=15, description="highest VMID of the KFD")
+
+    @model_validator(mode="after")
+    def _in_order(self) -> VmidSpec:
+        if self.first > self.last:
+            raise ValueError(f"no VMID is left from {self.first} to {self.last}")
+        return self
+
+
 class AtomicSpec(Spec):
     """Atomics on one line, which are done one after another."""
 
@@ -154,6 +167,11 @@ class SdmaSpec(Spec):
     copy_h2d: Duration = Field(description="fixed cost of one hipMemcpy, host to device, pinned")
     copy_d2h: Duration = Field(description="fixed cost of one hipMemcpy, device to host, pinned")
     copy_d2d: Duration = Field(description="fixed cost of one hipMemcpy inside the device")
+    packet: Size = Field(
+        default=4 << 20,
+        gt=0,
+        description="bytes of one copy packet: between packets an engine serves other rings",
+    )
     staging: Size = Field(gt=0, description="one of the two pinned buffers through which pageable copies go")
     d2d_rate: Rate = Field(gt=0, description="bytes copied per second inside the device (blit kernel)")
 
@@ -180,6 +198,7 @@ class GpuSpec(Spec):
     infinity_cache: CacheSpec | None = Field(default=None, description="memory-side cache, if any")
     hbm: HbmSpec
     apu: ApuSpec | None = Field(default=None, description="set for a GPU that shares the memory of its CPU")
+    vmids: VmidSpec = Field(description="address spaces that can be in use at once")
     atomic: AtomicSpec = Field(description="atomics on one cache line")
     utcl1: Utcl1Spec = Field(description="per compute unit, or per group of them")
     utcl2: Utcl2Spec = Field(description="per XCD; its miss is a page-table walk")
@@ -196,6 +215,9 @@ class LinkSpec(Spec):
     d2h: Rate = Field(gt=0, description="payload rate of a copy engine, device to host")
     coupling: float = Field(ge=0, lt=1, description="rate one direction loses per unit of rate in the other")
     latency: Duration = Field(description="added to a load that crosses the link")
+    large_bar: bool = Field(
+        default=True, description="the CPU sees all of the VRAM, and writes page tables there; else SDMA does"
+    )
     peer_visible: bool = Field(
         default=True, description="peers see all of the VRAM: large BAR, and no virtual function"
     )

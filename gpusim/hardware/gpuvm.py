@@ -155,6 +155,10 @@ class Region:
                 shift = min(shift, self.fragments[block])
             self.fragments[block] = shift
 
+    def join(self, block: int) -> None:
+        """The 512 pages of a block (counted from the start of the region) are contiguous."""
+        self.fragments[block] = self._align
+
     def fragment_counts(self, pages: int) -> dict[int, int]:
         """How many fragments of 2**shift pages, by shift, the first `pages` pages have."""
         whole = pages >> BLOCK_SHIFT

@@ -145,6 +145,7 @@ class Machine:
             env=self.env,
             recorder=self.recorder,
             costs=costs,
+            tables=node.devices[0].tables,
             paging=node.paging,
             events=events,
             released=released,

@@ -14,6 +14,7 @@ from gpusim.driver.fault_log import FaultLog
 from gpusim.driver.migrate import Migration, MigrationLog
 from gpusim.driver.restore import Restore
 from gpusim.driver.svm_range import largest_range_pages
+from gpusim.driver.table_writer import TableWriter
 from gpusim.driver.vram import Vram
 from gpusim.engine.environment import Environment
 from gpusim.engine.flows import Network
@@ -127,6 +128,7 @@ class Hardware:
                     gpu,
                     vram,
                     migration,
+                    TableWriter(gpu, pte_write_ps=driver.costs.pte_write, by_cpu=link.large_bar),
                     eviction,
                     apu=spec.apu is not None,
                     peer_visible=link.peer_visible,
@@ -145,6 +147,7 @@ class Hardware:
                 paging=paging,
                 migrations=migrations,
                 same_hive=self.xgmi.same_hive,
+                tables=device.tables,
                 apu=device.apu,
             )
             fault_service.connect(

@@ -14,6 +14,7 @@ from gpusim.driver.kfd_process import KfdProcess
 from gpusim.driver.migrate import Migration
 from gpusim.driver.placement import SameHive
 from gpusim.driver.svm_range import CPU
+from gpusim.driver.table_writer import TableWriter
 from gpusim.driver.vram import Vram
 from gpusim.engine.environment import Environment
 from gpusim.engine.mutex import Mutex
@@ -69,6 +70,7 @@ class Device:
     gpu: Gpu
     vram: Vram
     migration: Migration
+    tables: TableWriter
     eviction: Eviction
     peer_visible: bool = True  # other devices reach all of its VRAM
     apu: bool = False  # its driver prefers host memory (apu_prefer_gtt)

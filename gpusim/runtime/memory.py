@@ -85,7 +85,7 @@ def _alloc_stages(hip: Hip, name: str) -> Stages:
         yield Kind.PAGE_ALLOC, pages * pages_cost.alloc
         yield Kind.PAGE_ZERO, pages * pages_cost.zero
         yield Kind.DMA_MAP, pages * pages_cost.dma_map
-        yield Kind.PTE_WRITE, pages * costs.pte_write
+        yield from hip.device(declared.gpu).tables.stages(pages)
         for other in hip.visible:
             kfd.region(vma, other.gpu.index).map(0, pages - 1, HOST, hip.env.now)
     elif allocator in MANAGED:
@@ -118,7 +118,7 @@ def _register(hip: Hip, vma: Vma) -> Stages:
     what = f"hipMallocManaged of {vma.name!r} with XNACK off"
     yield from node.paging.fault_in(vma, vma.first, vma.last, what, write=True, trap=False)
     yield Kind.HMM_WALK, node.paging.hmm_walk_ps(vma, vma.first, vma.last)
-    yield Kind.PTE_WRITE, vma.pages * costs.pte_write
+    yield from hip.visible[0].tables.stages(vma.pages)
     for device in hip.visible:
         kfd.region(vma, device.gpu.index).map(0, vma.pages - 1, HOST, hip.env.now)
     for svm in kfd.ranges.within(vma.first, vma.last):

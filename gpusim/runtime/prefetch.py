@@ -110,7 +110,8 @@ def map_on(hip: Hip, vma: Vma, svm: SvmRange, first: int, last: int, gpus: list[
         yield from node.paging.fault_in(vma, start, end, what, write=rights.write, trap=False)
         yield Kind.HMM_WALK, node.paging.hmm_walk_ps(vma, start, end)
         count = end - start + 1
-        yield Kind.PTE_WRITE, len(gpus) * count * node.driver.costs.pte_write
+        for gpu in gpus:
+            yield from node.devices[gpu].tables.stages(count)
 
         def mapped(chain: Chain, start: int = start, end: int = end, read: bool = not rights.write) -> None:
             if vma.gone:
