@@ -142,7 +142,11 @@ def test_two_processes_do_not_wait_for_each_other_with_a_worker_each():
     conserved(each)
     assert each.makespan_ps < 0.65 * one.makespan_ps
     names = {use.name for use in each.data.uses if use.group == "worker"}
-    assert {"gpu[0].fault_worker[1]", "gpu[0].fault_worker[2]", "gpu[0].interrupts"} <= names
+    assert {
+        "gpu[0].fault_worker[3]",
+        "gpu[0].fault_worker[4]",
+        "gpu[0].interrupts",
+    } <= names  # the first VMIDs of the KFD
 
 
 # -- throttle ----------------------------------------------------------------------------------------------------------
