@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Generator, Sequence
 
 from gpusim.driver.ais_spec import AisSpec
-from gpusim.engine.environment import Environment
+from gpusim.driver.pin_lock import PinLock
 from gpusim.engine.record import Chain
-from gpusim.engine.server import Server
-from gpusim.engine.stages import Do, Stage
+from gpusim.engine.stages import REACH, Stage
 from gpusim.errors import CallError
 from gpusim.kinds import Kind
 from gpusim.linux.file import File
@@ -22,7 +21,6 @@ from gpusim.spec import PAGE_BYTES
 #: stages that return the number of bytes moved
 Bytes = Generator[Stage, int, int]
 
-_REACHED = Do(lambda: None)  # the clock catches up with what the stages have reached
 _ATTEMPTS = 4  # in a row that move nothing: the first and three repeats
 
 
@@ -32,18 +30,19 @@ class Ais:
     `visible[g]` is False for a GPU whose VRAM its peers do not see: a virtual function, or a small BAR.
     """
 
-    def __init__(self, spec: AisSpec | None, *, env: Environment, visible: Sequence[bool]) -> None:
+    def __init__(self, spec: AisSpec | None, *, visible: Sequence[bool]) -> None:
         self._spec = spec
         self._visible = visible
         #: the lock of each GPU under which buffers are pinned
-        self.locks = [Server(env, f"gpu[{index}].pin_lock") for index in range(len(visible))]
-        self._wanted = [False] * len(visible)  # did the last call wait for the lock?
-        self._passed: set[tuple[int, str, int]] = set()  # (process, PCI device, GPU) found reachable
+        self.locks = [PinLock(f"gpu[{index}].pin_lock") for index in range(len(visible))]
+        self._reached: set[tuple[int, str | None, int]] = set()  # (process, PCI device, GPU)
+        self._passed: dict[tuple[int, File, int], tuple[int, int] | None] = {}  # what a file may be asked for
         self.checks = 0
 
     def forget(self, process: int) -> None:
         """The process has ended."""
-        self._passed = {entry for entry in self._passed if entry[0] != process}
+        self._reached = {entry for entry in self._reached if entry[0] != process}
+        self._passed = {key: masks for key, masks in self._passed.items() if key[0] != process}
 
     def rw(
         self,
@@ -73,60 +72,79 @@ class Ais:
             yield Kind.IO_SUBMIT, before_ps
             raise CallError("ENODEV")
         submit = before_ps + spec.ioctl
-        pci = file.device.name if lvm and file.lvm else file.pci
-        if (process, pci, gpu) not in self._passed:
-            reachable = pci is not None
-            if pci is not None:
-                submit += spec.p2p_check
-                self.checks += 1
-                reachable = self._visible[gpu] and vfs.p2p_distance(file, gpu) >= 0
-            if not reachable:
+        masks = self._passed.get((process, file, gpu))
+        if masks is None:
+            pci = file.device.name if lvm and file.lvm else file.pci
+            submit += self._check(vfs, process, pci, gpu, file)
+            if (process, pci, gpu) not in self._reached:
                 yield Kind.IO_SUBMIT, submit  # a pair that fails pays for the check at every call
                 raise CallError("ENODEV")
-            self._passed.add((process, str(pci), gpu))
-        if not _aligned(file, offset | size, vram_offset):
+            masks = self._passed[process, file, gpu] = _alignment(file)
+        if masks is None or offset % masks[0] or size % masks[0] or vram_offset % masks[1]:
             yield Kind.IO_SUBMIT, submit
             raise CallError("EINVAL")
-        pages = spec.page * -(-size // PAGE_BYTES)
+        pin = spec.pin + spec.page * -(-size // PAGE_BYTES)
         lock = self.locks[gpu]
-        if self._wanted[gpu]:  # calls queue for it: each takes its turn when it has come there, not before
+        if lock.wanted:  # calls queue for it: each takes its turn when it has come there, not before
             yield Kind.IO_SUBMIT, submit
-            yield _REACHED
+            yield REACH
             submit = 0
         reached = chain.time_ps + submit
-        start, _ = lock.reserve(spec.pin, reached)
-        self._wanted[gpu] = start > reached
-        yield Kind.IO_SUBMIT, submit, Kind.IO_LOCK, start - reached, Kind.IO_PIN, spec.pin + pages
-        done = stalled = 0
-        try:
-            while True:  # the VFS until all is done, the file ends, or nothing moves any more
-                moved = yield from vfs.dma(file, offset + done, size - done, gpu=gpu, write=write)
-                done += moved
-                if done == size or (not write and offset + done >= file.size):
-                    break
-                stalled = 0 if moved else stalled + 1
-                if stalled == _ATTEMPTS:
-                    raise CallError("EIO")
-        except CallError:
-            yield from self._unpin(chain, lock, spec.unpin)
-            raise
-        reached = chain.time_ps
-        start, _ = lock.reserve(spec.unpin, reached)
-        self._wanted[gpu] = start > reached
-        yield Kind.IO_LOCK, start - reached, Kind.IO_PIN, spec.unpin
+        wait = lock.take(reached, spec.pin) - reached
+        begun = reached + wait + pin
+        end = vfs.reserve(file, offset, size, gpu=gpu, write=write, at_ps=begun)
+        if end >= 0:  # the usual small request, in short
+            direct = vfs.costs.direct
+            yield (
+                Kind.IO_SUBMIT, submit, Kind.IO_LOCK, wait, Kind.IO_PIN, pin,
+                Kind.FILE_SYSTEM, direct, Kind.DRIVE, end - begun - direct,
+            )  # fmt: skip
+            yield REACH
+            done = size
+        else:
+            yield Kind.IO_SUBMIT, submit, Kind.IO_LOCK, wait, Kind.IO_PIN, pin
+            try:
+                done = yield from self._move(vfs, chain, file, offset, size, gpu=gpu, write=write)
+            except CallError:
+                yield self._unpinned(chain.time_ps, lock, spec.unpin)
+                raise
+        yield self._unpinned(chain.time_ps, lock, spec.unpin)
         return done
 
     @staticmethod
-    def _unpin(chain: Chain, lock: Server, unpin: int) -> Generator[Stage, int, None]:
-        start, _ = lock.reserve(unpin, chain.time_ps)
-        yield Kind.IO_LOCK, start - chain.time_ps, Kind.IO_PIN, unpin
+    def _unpinned(reached: int, lock: PinLock, unpin: int) -> Stage:
+        return Kind.IO_LOCK, lock.take(reached, unpin) - reached, Kind.IO_PIN, unpin
+
+    @staticmethod
+    def _move(
+        vfs: FileIo, chain: Chain, file: File, offset: int, size: int, *, gpu: int, write: bool
+    ) -> Bytes:
+        """The VFS until all is done, the file ends, or nothing moves any more."""
+        done = stalled = 0
+        while True:
+            moved = yield from vfs.dma(
+                file, offset + done, size - done, gpu=gpu, write=write, at_ps=chain.time_ps
+            )
+            done += moved
+            if done == size or (not write and offset + done >= file.size):
+                return done
+            stalled = 0 if moved else stalled + 1
+            if stalled == _ATTEMPTS:
+                raise CallError("EIO")
+
+    def _check(self, vfs: FileIo, process: int, pci: str | None, gpu: int, file: File) -> int:
+        """May the device reach the GPU? Kept where it may; returns the time that asking takes."""
+        if pci is None or (process, pci, gpu) in self._reached or self._spec is None:
+            return 0
+        self.checks += 1
+        if self._visible[gpu] and vfs.p2p_distance(file, gpu) >= 0:
+            self._reached.add((process, pci, gpu))
+        return self._spec.p2p_check
 
 
-def _aligned(file: File, file_part: int, vram_offset: int) -> bool:
-    """By what statx reports, else by pages."""
-    offset_align, mem_align = file.dio_offset_align, file.dio_mem_align
-    if offset_align is None:
-        offset_align = PAGE_BYTES
-    if mem_align is None:
-        mem_align = PAGE_BYTES
-    return bool(offset_align and mem_align and not file_part % offset_align and not vram_offset % mem_align)
+def _alignment(file: File) -> tuple[int, int] | None:
+    """Of the file and of memory, by what statx reports, else pages; None where direct I/O is refused."""
+    offset, memory = file.dio_offset_align, file.dio_mem_align
+    offset = PAGE_BYTES if offset is None else offset
+    memory = PAGE_BYTES if memory is None else memory
+    return (offset, memory) if offset and memory else None

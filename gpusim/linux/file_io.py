@@ -202,22 +202,29 @@ class FileIo:
         inode, cost = file.inode, self.costs.direct
         if not write:
             size = max(0, min(size, inode.size - offset))
-        if (
-            0 < size <= EXPRESS_BYTES and not inode.cached and not inode.writing
-        ):  # the usual small request, in short
+        if 0 < size <= EXPRESS_BYTES:
             begun = (yield ()) if at_ps is None else at_ps
-            end = inode.device.reserve(offset, size, gpu, begun + cost, write=write)
+            end = self.reserve(file, offset, size, gpu=gpu, write=write, at_ps=begun)
             if end >= 0:
                 yield Kind.FILE_SYSTEM, cost, Kind.DRIVE, end - begun - cost
                 yield REACH
-                if write:
-                    self._grow(inode, offset + size)
                 return size
         if write:
             yield from self._direct_write(inode, offset, size, gpu, cost)
         else:
             yield from self._direct_read(inode, offset, size, gpu, cost)
         return size
+
+    def reserve(self, file: File, offset: int, size: int, *, gpu: int, write: bool, at_ps: int) -> int:
+        """`dma` of a small request at `at_ps`, now or later, by arithmetic alone; returns its end.
+
+        It spends `costs.direct` on the CPU and the rest at the drive. -1 where it has to wait for something, does not
+        lie in the file as it is, or is not small: then it is for `dma`.
+        """
+        inode = file.inode
+        if size > EXPRESS_BYTES or inode.cached or inode.writing or offset + size > inode.size or not size:
+            return -1
+        return inode.device.reserve(offset, size, gpu, at_ps + self.costs.direct, write=write)
 
     def p2p_distance(self, file: File, gpu: int) -> int:
         """How far the GPU is from the file's drive; negative: they cannot reach each other."""

@@ -184,7 +184,7 @@ def _uses(machine: Machine, makespan: int) -> list[ResourceUse]:
 def _file_uses(machine: Machine) -> Iterator[ResourceUse]:
     """Locks and threads of file I/O, as far as they were used."""
     for lock in machine.hipfiles.ais.locks:
-        if lock.served:
+        if lock.turns:
             yield _use(lock.use, lock.name, "lock", None)
     for library in machine.hipfiles.libraries.values():
         if library.host_functions.grants:

@@ -60,7 +60,7 @@ class Files:
             file_bytes=min(self._library.files[name].size for name in job.files),
             buffer_bytes=allocation.size,
         )
-        asked = 0
+        asked = layout.total if job.duration_ps is None else 0
         failures: list[SimulatedFailure] = []
         body = {
             FileApi.SYNC: self._sync,
@@ -83,7 +83,7 @@ class Files:
 
             def run(own: Thread) -> Steps:
                 try:
-                    yield from body(own, job, allocation, share, taken(own))
+                    yield from body(own, job, allocation, share, blocks if end is None else taken(own))
                 except SimulatedFailure as error:
                     failures.append(error)
 

@@ -13,7 +13,7 @@ from gpusim.errors import CallError
 from gpusim.quantity import MIB
 from gpusim.runtime.hipfile import codes
 from gpusim.runtime.hipfile.config import Configuration
-from gpusim.runtime.hipfile.scoring import REFUSED, Reason, Request, fallback_score, fastpath_score
+from gpusim.runtime.hipfile.scoring import REFUSED, Reason, Request, scores
 
 BOUNCE_BYTES = 16 * MIB
 _RETRIED = {"ENODEV": Reason.RETRY_ENODEV, "EREMOTEIO": Reason.RETRY_EREMOTEIO}
@@ -143,20 +143,22 @@ class Outcome:
 
 def serve(request: Request, config: Configuration, system: System, outcome: Outcome) -> Bytes:
     """Score, carry out, and retry once on the fallback; returns the bytes moved. Raises CallError."""
-    outcome.fastpath_score, refusal = fastpath_score(request, config)
-    outcome.fallback_score, fallback_refusal = fallback_score(request, config)
+    (fast, refusal), (slow, fallback_refusal) = scores(request, config)
+    outcome.fastpath_score = fast
+    outcome.fallback_score = slow
     outcome.failed = None
-    if outcome.fastpath_score > outcome.fallback_score:
-        outcome.path, outcome.reason = "fastpath", refusal
+    if fast > slow:
+        outcome.path = "fastpath"
+        outcome.reason = refusal
         try:
             return (yield from fastpath(request, config, system))
         except CallError as error:
             outcome.failed = error.code
-            if error.code not in _RETRIED or outcome.fallback_score == REFUSED:
+            if error.code not in _RETRIED or slow == REFUSED:
                 raise
             outcome.path, outcome.reason = "fastpath_then_fallback", _RETRIED[error.code]
         return (yield from fallback(request, config, system))
-    if outcome.fallback_score != REFUSED:
+    if slow != REFUSED:
         outcome.path, outcome.reason = "fallback", refusal
         return (yield from fallback(request, config, system))
     outcome.path, outcome.reason = "rejected", fallback_refusal

@@ -31,25 +31,30 @@ class Calls:
         self._hip = hip
         self._library = library
         self._kernel = library.kernel
+        self._call = library.costs.call
+        self._queries = 2 * library.costs.query  # HIP is asked twice about a buffer that is not registered
+        self._faulty = FaultPlace.FASTPATH in library.injector.places
         self._pages = hip.node.host_spec.pages
         self.chain = chain
 
     def ais(self, request: Request, size: int) -> Bytes:
         """The fast path's one ioctl."""
         library = self._library
-        before = self._entry(request)
-        if self.chain.who not in library.started:
-            library.started.add(self.chain.who)
+        buffer, chain = request.buffer, self.chain
+        before = self._call if buffer.registered else self._call + self._queries
+        if chain.who not in library.started:
+            library.started.add(chain.who)
             before += library.costs.first_call
-        try:
-            size = library.injector.limit(FaultPlace.FASTPATH, request.file.name, size)
-        except CallError as error:
-            return _fails(error, before)
+        if self._faulty:
+            try:
+                size = library.injector.limit(FaultPlace.FASTPATH, request.file.name, size)
+            except CallError as error:
+                return _fails(error, before)
         return library.ais.rw(
             self._kernel,
-            self.chain,
+            chain,
             process=library.number,
-            gpu=request.buffer.gpu,
+            gpu=buffer.gpu,
             file=request.file,
             offset=request.file_offset,
             size=size,
@@ -59,14 +64,9 @@ class Calls:
             before_ps=before,
         )
 
-    def _entry(self, request: Request) -> int:
-        """The library's own part of a request: it asks HIP twice about a buffer that is not registered."""
-        costs = self._library.costs
-        return costs.call + (0 if request.buffer.registered else 2 * costs.query)
-
     def map_bounce(self, request: Request, size: int) -> Stages:
         """A request of the fallback begins here, so it pays for its way to here too."""
-        yield Kind.IO_SUBMIT, self._entry(request)
+        yield Kind.IO_SUBMIT, self._call if request.buffer.registered else self._call + self._queries
         self._library.injector.limit(FaultPlace.BOUNCE_MMAP, request.file.name, size)
         yield Kind.BOUNCE_MAP, self._library.costs.map
 

@@ -9,7 +9,8 @@ from gpusim.runtime.hip import Hip
 from gpusim.runtime.hipfile.backends import Outcome, serve
 from gpusim.runtime.hipfile.calls import Calls
 from gpusim.runtime.hipfile.library import HipFile
-from gpusim.runtime.hipfile.scoring import FASTPATH_SCORE, Reason, Request
+from gpusim.runtime.hipfile.scoring import Reason, Request
+from gpusim.runtime.hipfile.statistics import Histograms
 from gpusim.runtime.io_log import Series
 
 _UNALIGNED = frozenset({Reason.FILE_OFFSET_UNALIGNED, Reason.SIZE_UNALIGNED, Reason.BUFFER_UNALIGNED})
@@ -21,7 +22,7 @@ class Client:
     `close` lays what the last ones spent to their path.
     """
 
-    __slots__ = ("_chain", "_library", "_mark", "_path", "_series", "_write", "calls", "outcome")
+    __slots__ = ("_chain", "_library", "_mark", "_part", "_path", "_series", "_write", "calls", "outcome")
 
     def __init__(self, hip: Hip, library: HipFile, chain: Chain, *, write: bool) -> None:
         self._library = library
@@ -29,6 +30,7 @@ class Client:
         self._write = write
         self._path = ""
         self._series: Series | None = None
+        self._part: Histograms | None = None  # what ais-stats shows of the path in use
         self._mark = chain.sums.copy()
         self.calls = Calls(hip, library, chain)
         self.outcome = Outcome()
@@ -39,43 +41,49 @@ class Client:
 
     def answered(self, request: Request, start_ps: int, moved: int) -> None:
         """The request of `start_ps` moved so many bytes, just now."""
-        outcome, library = self.outcome, self._library
-        end = self._chain.time_ps
+        outcome, end = self.outcome, self._chain.time_ps
         series = self._series
         if series is None or outcome.path != self._path:
-            series = self._to(outcome.path)
+            series = self._to(outcome.path, request.buffer.gpu)
         series.add(start_ps, end, moved, outcome.reason)
-        statistics = library.statistics
-        if statistics.level:
-            gpu = request.buffer.gpu
-            if outcome.failed is not None:
-                statistics.failed(gpu, "fastpath", write=self._write)
-                library.log.of(library.process, "fastpath", self._write).failed(outcome.failed)
-            statistics.rejections += outcome.fastpath_score != FASTPATH_SCORE
-            statistics.served(
-                gpu,
-                series.path,
-                write=self._write,
-                size=moved,
-                time_ps=end - start_ps,
-                unaligned=outcome.reason in _UNALIGNED,
+        if outcome.reason is not Reason.ACCEPTED:
+            self._went_elsewhere(request)
+        if self._part is not None:
+            self._part.add(moved, end - start_ps, unaligned=outcome.reason in _UNALIGNED)
+        elif self._library.statistics.level:
+            self._library.statistics.served(
+                request.buffer.gpu, series.path, write=self._write, size=moved, time_ps=0, unaligned=False
             )
+
+    def _went_elsewhere(self, request: Request) -> None:
+        """The fast path refused it, or failed."""
+        if self.outcome.failed is None:
+            self._library.statistics.rejections += 1
+        else:
+            self._fastpath_failed(request, self.outcome.failed)
+
+    def _fastpath_failed(self, request: Request, code: str) -> None:
+        library = self._library
+        library.statistics.failed(request.buffer.gpu, "fastpath", write=self._write)
+        library.log.of(library.process, "fastpath", self._write).failed(code)
 
     def failed(self, request: Request, error: CallError) -> None:
         """The request ended with an error."""
         outcome, library = self.outcome, self._library
         if outcome.failed is not None:
-            library.statistics.failed(request.buffer.gpu, "fastpath", write=self._write)
-            library.log.of(library.process, "fastpath", self._write).failed(outcome.failed)
+            self._fastpath_failed(request, outcome.failed)
         if outcome.path not in ("fastpath", "rejected"):
             library.statistics.failed(request.buffer.gpu, "fallback", write=self._write)
-            self._to(outcome.path).failed(error.code)
+            self._to(outcome.path, request.buffer.gpu).failed(error.code)
 
-    def _to(self, path: str) -> Series:
+    def _to(self, path: str, gpu: int) -> Series:
         """The series of a path; what was spent since the last change belongs to the one before."""
         self.close()
         self._path = path
         kept = "fastpath" if path == "fastpath" else "fallback"
+        statistics = self._library.statistics
+        if statistics.level and statistics.histograms:
+            self._part = statistics.part(gpu, kept, self._write)
         self._series = self._library.log.of(self._library.process, kept, self._write)
         return self._series
 

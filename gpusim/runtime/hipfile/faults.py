@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -46,6 +46,11 @@ class Injector:
         self._at: dict[FaultPlace, list[tuple[Fault, list[int]]]] = {}
         for fault in faults:
             self._at.setdefault(fault.where, []).append((fault, [0]))
+
+    @property
+    def places(self) -> Collection[FaultPlace]:
+        """Where something can go wrong at all."""
+        return self._at.keys()
 
     def limit(self, where: FaultPlace, file: str, size: int) -> int:
         """The bytes that the call moves at most. Raises CallError where it fails."""

@@ -67,7 +67,7 @@ class Request:
 class Lasting:
     """What scores find out of file and buffer alone, kept for requests that differ in their offsets only."""
 
-    __slots__ = ("accepts", "base", "fallback", "file_mask", "memory_mask")
+    __slots__ = ("accepted", "accepts", "base", "fallback", "file_mask", "memory_mask")
 
     def __init__(self, request: Request, config: Configuration) -> None:
         record = request.record
@@ -78,6 +78,7 @@ class Lasting:
         self.file_mask = record.offset_align - 1
         self.memory_mask = record.mem_align - 1
         self.fallback = score(fallback_refusals(request, config), FALLBACK_SCORE)
+        self.accepted = ((FASTPATH_SCORE, Reason.ACCEPTED), self.fallback)  # where the fast path accepts
 
 
 def _divides(alignment: int, number: int) -> bool:
@@ -141,8 +142,11 @@ def score(refusals: Iterator[Reason], accepting: int) -> tuple[int, Reason]:
     return (accepting, Reason.ACCEPTED) if reason is None else (REFUSED, reason)
 
 
-def fastpath_score(request: Request, config: Configuration) -> tuple[int, Reason]:
-    """100 or -1, and why."""
+def scores(request: Request, config: Configuration) -> tuple[tuple[int, Reason], tuple[int, Reason]]:
+    """Of the fast path, 100 or -1, and of the fallback, 1 or -1; each with its reason.
+
+    (The source gives 0 where the fallback accepts, the document 1; nothing hangs on it.)
+    """
     known = request.lasting
     if known is None:
         known = request.lasting = Lasting(request, config)
@@ -154,16 +158,5 @@ def fastpath_score(request: Request, config: Configuration) -> tuple[int, Reason
         and not (offset | request.size) & known.file_mask
         and not (known.base + place) & known.memory_mask
     ):
-        return _ACCEPTED
-    return score(fastpath_refusals(request, config), FASTPATH_SCORE)
-
-
-def fallback_score(request: Request, config: Configuration) -> tuple[int, Reason]:
-    """1 or -1, and why. (The source gives 0 for acceptance, the document 1; nothing hangs on it.)"""
-    known = request.lasting
-    if known is None:
-        known = request.lasting = Lasting(request, config)
-    return known.fallback
-
-
-_ACCEPTED = (FASTPATH_SCORE, Reason.ACCEPTED)
+        return known.accepted
+    return score(fastpath_refusals(request, config), FASTPATH_SCORE), known.fallback

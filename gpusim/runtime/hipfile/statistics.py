@@ -19,7 +19,7 @@ def bucket(size: int) -> int:
     return min(max(size.bit_length() - _FIRST_BUCKET_BITS, 0), _BUCKETS - 1)
 
 
-class _Histograms:
+class Histograms:
     """One backend, one GPU, one direction."""
 
     __slots__ = ("count", "errors", "size_bytes", "time_ps", "unaligned")
@@ -30,6 +30,16 @@ class _Histograms:
         self.time_ps = [0] * _BUCKETS
         self.errors = 0
         self.unaligned = 0
+
+    def add(self, size: int, time_ps: int, *, unaligned: bool) -> None:
+        """A request of `size` bytes was served."""
+        at = size.bit_length() - _FIRST_BUCKET_BITS
+        if not 0 <= at < _BUCKETS:
+            at = bucket(size)
+        self.count[at] += 1
+        self.size_bytes[at] += size
+        self.time_ps[at] += time_ps
+        self.unaligned += unaligned
 
     def summary(self) -> dict[str, Any]:
         return {
@@ -51,14 +61,14 @@ class Statistics:
         self.buffer_registrations = 0
         self.rejections = 0  # by the fast path
         self._bytes: Counter[str] = Counter()
-        self._parts: dict[tuple[int, str, bool], _Histograms] = {}
+        self._parts: dict[tuple[int, str, bool], Histograms] = {}
 
-    def part(self, gpu: int, path: str, write: bool) -> _Histograms:
+    def part(self, gpu: int, path: str, write: bool) -> Histograms:
         """The histograms of a backend."""
         key = (gpu, path, write)
         found = self._parts.get(key)
         if found is None:
-            found = self._parts[key] = _Histograms()
+            found = self._parts[key] = Histograms()
         return found
 
     def served(
@@ -79,12 +89,7 @@ class Statistics:
             if not async_:
                 self._bytes[f"{path}{'Write' if write else 'Read'}"] += size
             return
-        part = self.part(gpu, path, write)
-        at = bucket(size)
-        part.count[at] += 1
-        part.size_bytes[at] += size
-        part.time_ps[at] += time_ps
-        part.unaligned += unaligned
+        self.part(gpu, path, write).add(size, time_ps, unaligned=unaligned)
 
     def failed(self, gpu: int, path: str, *, write: bool) -> None:
         """A backend returned an error, also one that is retried on the other."""

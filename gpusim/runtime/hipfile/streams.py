@@ -21,7 +21,7 @@ from gpusim.runtime.hipfile.calls import Calls
 from gpusim.runtime.hipfile.client import Client
 from gpusim.runtime.hipfile.faults import FaultPlace
 from gpusim.runtime.hipfile.library import HipFile
-from gpusim.runtime.hipfile.scoring import REFUSED, Reason, Request, fallback_score, fastpath_score
+from gpusim.runtime.hipfile.scoring import REFUSED, Reason, Request, scores
 from gpusim.runtime.hipfile.version import AsyncMode
 from gpusim.runtime.operation import Operation
 from gpusim.spec import PAGE_BYTES
@@ -77,8 +77,7 @@ class AsyncIo:
     def _choose(self, request: Request) -> tuple[str, Reason]:
         """Scored as a synchronous request, but an error of the fast path is final."""
         config = self._library.config
-        fast, refusal = fastpath_score(request, config)
-        slow, _ = fallback_score(request, config)
+        (fast, refusal), (slow, _) = scores(request, config)
         if fast > slow:
             return "fastpath", Reason.ACCEPTED
         if slow == REFUSED:
