@@ -45,6 +45,7 @@ def scenario(
     overrides: dict[str, Any] | None = None,
     limit: str | None = None,
     stepwise: bool = False,
+    policy: dict[str, str] | None = None,
     seed: int = 0,
 ) -> Scenario:
     """A scenario of one process with one thread, unless `threads` or `processes` say more."""
@@ -62,6 +63,8 @@ def scenario(
         tree["driver"] = driver
     if overrides:
         tree["overrides"] = overrides
+    if policy:
+        tree["policy"] = policy
     if limit:
         tree["limits"] = {"simulated_time": limit}
     if stepwise:

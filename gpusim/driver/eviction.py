@@ -8,21 +8,12 @@ put pages back while the range is locked), and the eviction of whole processes, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-
 from gpusim.driver.migrate import Migration, Trigger
+from gpusim.driver.policies import Choice
 from gpusim.driver.svm_range import SvmRange, exclusively
 from gpusim.driver.vram import SvmBo, Vram
 from gpusim.engine.stages import Stages, Transfer, Until
 from gpusim.kinds import Kind
-
-#: which of the buffer objects, given in order of allocation, has to go; none of them goes already
-Choice = Callable[[Iterable[SvmBo]], SvmBo]
-
-
-def oldest(bos: Iterable[SvmBo]) -> SvmBo:
-    """The driver's choice: GPU accesses do not touch TTM's list, so its order is that of allocation."""
-    return next(iter(bos))
 
 
 class Eviction:

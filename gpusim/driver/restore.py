@@ -22,6 +22,7 @@ from gpusim.driver.placement import (
     move,
     restore_location,
 )
+from gpusim.driver.policies import PrefetchPolicy, widened
 from gpusim.driver.svm_range import CPU, SvmRange
 from gpusim.driver.switches import RecentSkip, Unit
 from gpusim.driver.table_writer import TableWriter
@@ -47,9 +48,11 @@ class Restore:
         same_hive: SameHive,
         tables: TableWriter,
         apu: bool = False,
+        prefetch: PrefetchPolicy = PrefetchPolicy.DRIVER,
     ) -> None:
         self._gpu = gpu_index
         self._same_hive = same_hive
+        self._prefetch = prefetch
         self._apu = apu
         self._tables = tables
         self._rule = driver.switches.placement
@@ -123,6 +126,8 @@ class Restore:
                 "the GPU has no access to this range (-EACCES)",
             )
         first, last = self._whole(svm, page)
+        if self._prefetch is not PrefetchPolicy.DRIVER and best >= 0:
+            first, last = widened(self._prefetch, svm, vma, first, last, VRAM + best)
         plan.vma, plan.first, plan.last = vma, first, last
         plan.migrated = best != CPU or svm.location != CPU
         yield from self._migrate(process, vma, svm, best, plan)

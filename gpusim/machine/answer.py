@@ -158,6 +158,10 @@ def notes(machine: Machine, data: RunData) -> list[str]:
             f"driver's source; that it limits demand faults like this is inferred, and no measurement confirms it. "
             f'`driver: {{recent_skip: "off"}}` simulates the run without it.'
         )
+    policy = machine.scenario.policy
+    for what, chosen in (("eviction", policy.eviction), ("prefetch", policy.prefetch)):
+        if chosen != "driver":
+            found.append(f"`policy: {{{what}: {chosen}}}` is a what-if: no version of the driver does that.")
     if driver.switches.recent_skip is RecentSkip.OFF:
         found.append("The 2 ms rule is switched off: that is not what the driver of this preset does.")
     for process in machine.processes:

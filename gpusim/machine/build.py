@@ -38,7 +38,12 @@ class Machine:
         self.recorder = Recorder(record, len(Kind))
         grouped = scenario.engine.mode is EngineMode.GROUPED
         self.hardware = Hardware(
-            self.system, env=self.env, recorder=self.recorder, seed=scenario.seed, grouped=grouped
+            self.system,
+            env=self.env,
+            recorder=self.recorder,
+            seed=scenario.seed,
+            grouped=grouped,
+            policy=scenario.policy,
         )
         self.hipfiles = HipFiles(scenario, self.hardware, env=self.env, recorder=self.recorder)
         self.steps: list[StepData] = []

@@ -9,9 +9,10 @@ import numpy as np
 
 from gpusim.driver.driver_spec import DriverSpec
 from gpusim.driver.events import EventLog
-from gpusim.driver.eviction import Eviction, oldest
+from gpusim.driver.eviction import Eviction
 from gpusim.driver.fault_log import FaultLog
 from gpusim.driver.migrate import Migration, MigrationLog
+from gpusim.driver.policies import EvictionPolicy, choice
 from gpusim.driver.restore import Restore
 from gpusim.driver.svm_range import largest_range_pages
 from gpusim.driver.table_writer import TableWriter
@@ -32,6 +33,7 @@ from gpusim.machine.fault_service import FaultService
 from gpusim.machine.storage import Storage
 from gpusim.runtime.hip import Device, Node
 from gpusim.scenario.resolve import ResolvedSystem, build
+from gpusim.scenario.schema import Policy
 from gpusim.spec import PAGE_BYTES
 
 
@@ -60,8 +62,16 @@ class Hardware:
     """What the machine is made of. `workers[i]` is the fault worker of GPU i."""
 
     def __init__(
-        self, system: ResolvedSystem, *, env: Environment, recorder: Recorder, seed: int, grouped: bool
+        self,
+        system: ResolvedSystem,
+        *,
+        env: Environment,
+        recorder: Recorder,
+        seed: int,
+        grouped: bool,
+        policy: Policy | None = None,
     ) -> None:
+        policy = policy or Policy()
         self.network = Network(env)
         self.fault_log = FaultLog()
         self.migration_log = MigrationLog()
@@ -120,7 +130,8 @@ class Hardware:
                 log=self.migration_log,
                 events=self.events,
             )
-            eviction = Eviction(vram=vram, migration=migration, choose=oldest)
+            choose = choice(policy.eviction, random_stream(seed, f"{name}.eviction"))
+            eviction = Eviction(vram=vram, migration=migration, choose=choose)
             migration.connect(eviction)
             self.workers.append(worker)
             devices.append(
@@ -149,6 +160,7 @@ class Hardware:
                 same_hive=self.xgmi.same_hive,
                 tables=device.tables,
                 apu=device.apu,
+                prefetch=policy.prefetch,
             )
             fault_service.connect(
                 worker,
@@ -180,6 +192,7 @@ class Hardware:
                 svm.range_max // PAGE_BYTES,
             ),
             same_hive=self.xgmi.same_hive,
+            follows_use=policy.eviction is EvictionPolicy.LRU,
             processes=[],
             host_memory=ThreadMemory(self.network, host_spec.thread_bandwidth),
             file_io=self.storage.file_io,

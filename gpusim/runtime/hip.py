@@ -90,6 +90,7 @@ class Node:
     devices: tuple[Device, ...]
     range_pages: int  # the largest registered range
     same_hive: SameHive
+    follows_use: bool  # an eviction policy wants to know what wavefronts use
     processes: list[KfdProcess]  # all of the node
     host_memory: MemoryPort
     file_io: FileIo | None = None  # None where the CPU profile has no numbers for it

@@ -16,6 +16,7 @@ from gpusim.kinds import Kind
 from gpusim.runtime.allocation import IN_VRAM, Allocation
 from gpusim.runtime.hip import Hip, Thread
 from gpusim.runtime.operation import Operation
+from gpusim.runtime.watched import Watched
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +186,7 @@ def _begin(
             dispatch = Dispatch(
                 gpu,
                 kfd.vms[gpu.index],
-                plan.stream,
+                Watched(plan.stream, kfd, env) if hip.node.follows_use else plan.stream,
                 name=f"{kfd.name}.{kernel}[{number}]",
                 slots=plan.slots,
                 cap_bytes_per_s=plan.cap_bytes_per_s,

@@ -14,14 +14,13 @@ from gpusim.driver.switches import PRESETS, PRESETS_SUPPORTED, SUPPORTED
 from gpusim.scenario.mistakes import Mistakes
 from gpusim.scenario.parts import Parts, ProcessPart
 from gpusim.scenario.paths import TreePath
-from gpusim.scenario.schema import Driver, Scenario
+from gpusim.scenario.schema import Driver
 from gpusim.scenario.words import Allocator
 from gpusim.workload.steps.later import NOT_SUPPORTED_YET as STEPS_NOT_SUPPORTED_YET
 
 ALLOCATORS_NOT_SUPPORTED_YET = frozenset({Allocator.MMAP})
 BUFFER_KEYS_NOT_SUPPORTED_YET = ("numa",)
 PROCESS_KEYS_NOT_SUPPORTED_YET: tuple[str, ...] = ()
-SCENARIO_KEYS_NOT_SUPPORTED_YET = ("policy",)
 DRIVER_PRESETS_NOT_SUPPORTED_YET = tuple(preset for preset in PRESETS if preset not in PRESETS_SUPPORTED)
 DRIVER_SWITCHES_NOT_SUPPORTED_YET = tuple(
     f"{switch}: {value}"
@@ -39,7 +38,6 @@ def features() -> Iterator[tuple[str, str]]:
     yield from ((str(allocator), "allocator") for allocator in sorted(ALLOCATORS_NOT_SUPPORTED_YET))
     yield from ((key, "buffer key") for key in BUFFER_KEYS_NOT_SUPPORTED_YET)
     yield from ((key, "process key") for key in PROCESS_KEYS_NOT_SUPPORTED_YET)
-    yield from ((key, "scenario key") for key in SCENARIO_KEYS_NOT_SUPPORTED_YET)
     yield from ((preset, "driver preset") for preset in DRIVER_PRESETS_NOT_SUPPORTED_YET)
     yield from ((switch, "driver switch") for switch in DRIVER_SWITCHES_NOT_SUPPORTED_YET)
 
@@ -48,10 +46,6 @@ def check(parts: Parts, mistakes: Mistakes) -> None:
     """Report every use of what is on the list. Steps that `when` leaves out are not uses."""
     for process in parts.processes:
         _process(process, mistakes)
-    for key in SCENARIO_KEYS_NOT_SUPPORTED_YET:
-        default = Scenario.model_fields[key].get_default(call_default_factory=True)
-        if parts.tree.get(key) and getattr(parts.scenario, key, None) != default:
-            mistakes.not_supported((key,), key)
     driver: Any = parts.tree.get("driver")
     if not isinstance(driver, dict):
         return

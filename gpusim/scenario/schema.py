@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, PrivateAttr, StringConstraints
 
+from gpusim.driver.policies import EvictionPolicy, PrefetchPolicy
 from gpusim.driver.switches import (
     Ack,
     Apu,
@@ -30,13 +31,11 @@ from gpusim.scenario.words import (
     Allocator,
     EngineMode,
     Errno,
-    EvictionPolicy,
     ExpectKind,
     FileSystem,
     FileType,
     HugePages,
     OnError,
-    PrefetchPolicy,
 )
 from gpusim.spec import Duration, Fraction, Size, Spec
 from gpusim.workload.kernel import KernelSpec

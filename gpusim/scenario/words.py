@@ -94,19 +94,3 @@ class Errno(StrEnum):
     ENOSPC = "ENOSPC"
     EREMOTEIO = "EREMOTEIO"
     HIP_ERROR = "hipError"  # the HIP runtime fails instead of the system call
-
-
-class EvictionPolicy(StrEnum):
-    """Which VRAM buffer object goes when memory is short. All but `driver` are not what the driver does."""
-
-    DRIVER = "driver"  # TTM: allocation order
-    LRU = "lru"
-    RANDOM = "random"
-
-
-class PrefetchPolicy(StrEnum):
-    """What is migrated beside the faulting granule. All but `driver` are not what the driver does."""
-
-    DRIVER = "driver"  # nothing
-    NEXT = "next"  # the following granule too
-    TREE = "tree"  # the largest half-full subtree

@@ -56,7 +56,6 @@ def test_file_steps_want_a_file_of_the_process(right: str, verb: str) -> None:
     [
         (BUFFER, "x: {size: 4GiB, allocator: malloc, numa: 0}", "numa"),
         ("preset: kfd-6.12", "hmm: non_blocking", "driver switch hmm: non_blocking"),
-        ("seed: 7", "seed: 7\npolicy: {eviction: lru}", "policy"),
     ],
 )
 def test_other_features_of_later_answer_the_same(right: str, old: str, new: str, feature: str) -> None:
