@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import resource
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from time import perf_counter
 from typing import Any
@@ -25,14 +25,17 @@ def simulate(
     *,
     record: str = "summary",
     progress: Callable[[Progress], None] | None = None,
+    paces: Sequence[float] | None = None,
 ) -> RunData:
     """Simulate a scenario. `progress` is called about every 0.2 s of wall time.
+
+    `paces` asks what if: what is spent on kind k takes `paces[k]` times as long.
 
     Raises InputError for what can only be found while it runs (NotSupportedYet among it), never for what the
     simulated program does wrong: that is an outcome.
     """
     begun = perf_counter()
-    machine = Machine(scenario, Mode(record))
+    machine = Machine(scenario, Mode(record), paces)
     env = machine.env
     shown = Progress()
 

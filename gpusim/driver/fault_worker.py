@@ -16,7 +16,7 @@ from gpusim.driver.kfd_process import KfdProcess
 from gpusim.driver.placement import Refusal
 from gpusim.driver.restore import Plan, Restore
 from gpusim.engine.environment import Environment, Timer
-from gpusim.engine.record import Chain, Recorder, Snapshot
+from gpusim.engine.record import NO_ROW, Chain, Recorder, Snapshot
 from gpusim.engine.stages import run_stages
 from gpusim.engine.timeline import Timeline
 from gpusim.errors import SimulatedFailure
@@ -135,8 +135,9 @@ class FaultWorker:
             self._throw_away(granule)
             return
         page, fault = found
-        window = self._restore.window_end(process.ranges.find(granule.region.first_page + page))
-        self._catch_up(fault, window)
+        svm = process.ranges.find(granule.region.first_page + page)
+        window = self._restore.window_end(svm)
+        self._catch_up(fault, window, 0 if svm is None else svm.validated_by)
         process.lock.acquire(self._number, lambda: self._granted(granule, process, window, now))
 
     def _throw_away(self, granule: Granule) -> None:
@@ -148,15 +149,24 @@ class FaultWorker:
         self._was_busy = True
         self._arm()
 
-    def _catch_up(self, fault: Fault, window_ps: int) -> None:
-        """Bring the worker's path up to now: what was it that let it start on this fault only now?"""
+    def _catch_up(self, fault: Fault, window_ps: int, validated_by: int = NO_ROW) -> None:
+        """Bring the worker's path up to now: what was it that let it start on this fault only now?
+
+        The window that ends at `window_ps` began with the span `validated_by`.
+        """
         now = self._env.now
         chain = self.chain
         if fault.sent_ps >= chain.time_ps:  # it had nothing to do before
+            free = chain.row
             chain.follow(fault.path(), fault.sent_ps)
+            chain.meet(Kind.FAULT_DELIVERY, free)
             chain.spend(Kind.FAULT_DELIVERY, now)
-        elif window_ps > chain.time_ps:  # `window_ps` has passed by now
-            chain.spend(Kind.RECENT_SKIP, now)
+            return
+        if self._recorder.spans:
+            chain.meet(Kind.FAULT_QUEUE, fault.path()[1])
+        if window_ps > chain.time_ps:  # `window_ps` has passed by now
+            since = now - window_ps + self._restore.skip_ps if validated_by else None
+            chain.spend(Kind.RECENT_SKIP, now, alone_ps=since, behind=validated_by)
         elif now > fault.sent_ps + self._gpu.delivery_ps:
             chain.spend(Kind.DUPLICATES, now)
         else:
@@ -167,8 +177,11 @@ class FaultWorker:
         env = self._env
         now = env.now
         chain = self.chain
-        if now > asked_ps and process.lock_path is not None:
-            chain.released(Kind.LOCK_WAIT, process.lock_path, now)
+        if process.lock_path is not None:
+            if now > asked_ps:
+                chain.released(Kind.LOCK_WAIT, process.lock_path, now)
+            else:
+                chain.meet(Kind.LOCK_WAIT, process.lock_path[1])
         found = granule.open()
         if process.dead or found is None:
             process.lock_path = chain.snapshot()
@@ -239,7 +252,7 @@ class FaultWorker:
         if not process.dead:
             gpu.releasing = path
             waiters = plan.map(region, now)
-        plan.close(now)
+        plan.close(now, path[1])
         self.events.count(process.number, "faults")
         if self.events.on:
             at = region.first_page + page

@@ -166,7 +166,7 @@ class KfdProcess:
             if svm.bo is not None:
                 svm.bo.ranges[piece] = None
             piece.bo_on, piece.mapped, piece.validated_ps = svm.bo_on, svm.mapped, svm.validated_ps
-            piece.sequence = svm.sequence
+            piece.sequence, piece.validated_by = svm.sequence, svm.validated_by
             vma = self.mm.find(start)
             if svm.vram_pages and vma is not None:
                 piece.vram_pages = vma.count(start, end, place)

@@ -201,7 +201,7 @@ class Migration:
         gpu = self._gpu
         sdma = gpu.spec.sdma
         for size in _chunks(svm.pages * PAGE_BYTES, self._svm.clear_chunk):
-            service = sdma.job + round(size * 1e12 / sdma.clear_rate)
+            service = gpu.recorder.paced(Kind.BO_CLEAR, sdma.job + round(size * 1e12 / sdma.clear_rate))
             start, end = gpu.sdma.reserve(service, max(reached, gpu.env.now))
             gpu.engine_used(start, end, size)
             reached = yield Until(Kind.BO_CLEAR, end)
@@ -299,6 +299,8 @@ def sdma_transfer(
     gpu: Gpu, path: tuple[tuple[str, float], ...], size: int, beside: tuple[int, int] | None = None
 ) -> Transfer:
     """A copy by one SDMA engine along `path`; `beside` as in `Transfer`."""
+    pace = gpu.recorder.pace(Kind.SDMA_COPY)
+    way = path if pace == 1.0 else tuple((name, cost * pace) for name, cost in path)
 
     def start(done: Callable[[], None]) -> None:
         begun = gpu.env.now
@@ -309,6 +311,6 @@ def sdma_transfer(
             gpu.engine_used(begun, gpu.env.now, size)
             done()
 
-        gpu.network.transfer(path, size, cap_bytes_per_s=gpu.spec.sdma.rate, done=ended)
+        gpu.network.transfer(way, size, cap_bytes_per_s=gpu.spec.sdma.rate / pace, done=ended)
 
     return Transfer(Kind.SDMA_COPY, start, beside)

@@ -106,7 +106,7 @@ class QueueRestore:
                 yield Kind.HMM_WALK, self._paging.hmm_walk_ps(vma, start, end)
                 yield from self._tables.stages(end - start + 1)
 
-    def _map(self, vma: Vma, first: int, last: int) -> None:
+    def _map(self, vma: Vma, first: int, last: int, by: int) -> None:
         if vma.gone:
             return
         for start, end, rights in vma.parts(first, last):
@@ -119,6 +119,7 @@ class QueueRestore:
                     region.forbid_writes(start - vma.first, end - vma.first)
         for svm in self._process.ranges.within(first, last):
             svm.validated_ps = self._env.now
+            svm.validated_by = by
             svm.mapped = True
 
     def _done(self, chain: Chain, parts: list[tuple[Vma, int, int]]) -> None:
@@ -128,7 +129,7 @@ class QueueRestore:
         process.lock_path = path
         self._released(path)
         for vma, first, last in parts:
-            self._map(vma, first, last)
+            self._map(vma, first, last, path[1])
         if self._scheduled or self._invalid:  # evicted again meanwhile: the next round lets them go on
             process.lock.release()
             return

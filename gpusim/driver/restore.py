@@ -63,13 +63,13 @@ class Restore:
         self._migrations = migrations
         self.granule_pages = driver.svm.default_granularity // PAGE_BYTES
         self.unit_pages = 1 if self._unit is Unit.PAGE else self.granule_pages
-        self._skip_ps = driver.svm.recent_skip if driver.switches.recent_skip is RecentSkip.ON else 0
+        self.skip_ps = driver.svm.recent_skip if driver.switches.recent_skip is RecentSkip.ON else 0
 
     def window_end(self, svm: SvmRange | None) -> int:
         """Faults of a range that are taken up before this time are dropped; 0 if none would be."""
-        if svm is None or svm.validated_ps is None or not self._skip_ps:
+        if svm is None or svm.validated_ps is None or not self.skip_ps:
             return 0
-        return svm.validated_ps + self._skip_ps
+        return svm.validated_ps + self.skip_ps
 
     def examine(
         self, process: KfdProcess, vma: Vma | None, page: int, write: bool, sent_ps: int
@@ -226,12 +226,13 @@ class Plan:
             region.forbid_writes(self.first - base, self.last - base)
         return waiters
 
-    def close(self, now_ps: int | None) -> None:
-        """The range's migrate mutex is free again; `now_ps` is given where the range was mapped."""
+    def close(self, now_ps: int | None, by: int = 0) -> None:
+        """The range's migrate mutex is free again; `now_ps`, and the span that led there, where it was mapped."""
         svm = self.svm
         if svm is not None:
             if now_ps is not None:
                 svm.validated_ps = now_ps
+                svm.validated_by = by
                 svm.mapped = True
             svm.release()
 

@@ -42,6 +42,7 @@ class SvmRange:
         "mapped",
         "registered",
         "sequence",
+        "validated_by",
         "validated_ps",
         "vram_pages",
     )
@@ -59,6 +60,7 @@ class SvmRange:
         self.vram_pages = 0
         self.mapped = False
         self.validated_ps: int | None = None
+        self.validated_by = 0  # the span at whose end that was
         self.sequence = 0
         self.deferred = False
 

@@ -90,7 +90,7 @@ class VectorWorker(FaultWorker):
         """The PTEs of a granule that is served beside another fault become valid."""
         self._gpu.releasing = self.chain.snapshot()
         plan.map(region, self._env.now)
-        plan.close(self._env.now)
+        plan.close(self._env.now, self.chain.row)
 
     def arrived(self) -> None:
         """A vector has come, or is on its way sooner than those known."""

@@ -8,6 +8,7 @@ start; walking those links back gives the same critical path, row by row.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from enum import StrEnum
 from struct import Struct
 from typing import Any
@@ -44,11 +45,25 @@ class Mode(StrEnum):
 
 
 class Recorder:
-    """Takes spans, or nothing at all when `mode` is not `spans`."""
+    """Takes spans, or nothing at all when `mode` is not `spans`.
 
-    def __init__(self, mode: Mode, kinds: int) -> None:
+    `paces` are for a what-if: what is spent on a kind takes `paces[kind]` times as long. Parts that work out times
+    of their own ask `pace`; in stages `by_parts` are kinds that such times stand for, which are not paced again.
+    """
+
+    def __init__(
+        self,
+        mode: Mode,
+        kinds: int,
+        paces: Sequence[float] | None = None,
+        by_parts: Collection[int] = (),
+    ) -> None:
         self.mode = mode
         self.kinds = kinds
+        self.paces = paces
+        self.in_stages = paces
+        if paces is not None:
+            self.in_stages = [1.0 if kind in by_parts else pace for kind, pace in enumerate(paces)]
         self.on = mode is not Mode.OFF
         self.spans = mode is Mode.SPANS
         self._rows = bytearray()  # one block of memory: it grows in place, and is read without a copy
@@ -60,6 +75,23 @@ class Recorder:
         """The number of a new actor."""
         self.actors.append(name)
         return len(self.actors) - 1
+
+    def pace(self, kind: int) -> float:
+        """How long things of a kind take, as a multiple of what they would."""
+        return 1.0 if self.paces is None else self.paces[kind]
+
+    def paced(self, kind: int, duration_ps: int) -> int:
+        """A duration at the pace of its kind."""
+        return duration_ps if self.paces is None else round(duration_ps * self.paces[kind])
+
+    def close(self, kind: int, end_ps: int, ends: Sequence[int]) -> int:
+        """The last rows: where the run ends, `ends[0]` is the row that led there, the others ended before."""
+        who = self.actor("end")
+        first, *others = ends or [NO_ROW]
+        row = self.span(who, kind, end_ps, end_ps, cause=first, released_by=first)
+        for other in others:
+            row = self.span(who, kind, end_ps, end_ps, cause=row, queued_behind=other, released_by=row)
+        return row
 
     def span(
         self,
@@ -124,8 +156,20 @@ class Chain:
                 released_by=self.row,
             )
 
+    def paced(self, kind: int, duration_ps: int) -> int:
+        """A duration at the pace of its kind, which is another than 1 in a what-if only."""
+        return self._recorder.paced(kind, duration_ps)
+
     def spend_all(self, pieces: tuple[int, ...]) -> None:
-        """The actor spent time on one thing after the other: kind, picoseconds, kind, picoseconds and so on."""
+        """The actor spent time on one thing after the other: kind, picoseconds, kind, picoseconds and so on.
+
+        Each at the pace of its kind.
+        """
+        paces = self._recorder.in_stages
+        if paces is not None:
+            pieces = tuple(
+                round(piece * paces[pieces[at - 1]]) if at & 1 else piece for at, piece in enumerate(pieces)
+            )
         if self._recorder.spans:
             for at in range(0, len(pieces), 2):
                 self.spend(pieces[at], self.time_ps + pieces[at + 1])
@@ -137,6 +181,31 @@ class Chain:
             if length > 0:
                 sums[kind] += length
                 self.time_ps += length
+
+    def meet(self, kind: int, row: int) -> None:
+        """What comes now also needed the end of `row`, which has come: only a what-if can tell that it matters."""
+        recorder = self._recorder
+        if recorder.spans and row and row != self.row:
+            self.row = recorder.span(
+                self.who,
+                kind,
+                self.time_ps,
+                self.time_ps,
+                cause=self.row,
+                queued_behind=row,
+                released_by=self.row,
+            )
+
+    def beside(self, kind: int, end_ps: int, other: int, other_end_ps: int) -> None:
+        """Two things at the same time from its last entry on: the longer one gets the whole stretch."""
+        if other_end_ps > end_ps:
+            kind, end_ps, other, other_end_ps = other, other_end_ps, kind, end_ps
+        behind = NO_ROW
+        if self._recorder.spans and other_end_ps > self.time_ps:
+            behind = self._recorder.span(
+                self.who, other, self.time_ps, other_end_ps, cause=self.row, released_by=self.row
+            )
+        self.spend(kind, end_ps, behind=behind)
 
     def follow(self, released: Snapshot, at_ps: int) -> None:
         """Something else let this actor go on: take over its path, which ends at `at_ps`."""

@@ -167,8 +167,9 @@ class _Run:
         """The transfer in hand, which began at `_value`, has ended."""
         stage, chain, now = self._stage, self._chain, self._env._now
         beside = stage.beside
-        if beside is not None and self._value + beside[1] > now:
-            chain.spend(beside[0], self._value + beside[1])
+        if beside is not None and beside[1]:
+            kind, length = beside
+            chain.beside(stage.kind, now, kind, chain.time_ps + chain.paced(kind, length))
         else:
             chain.spend(stage.kind, now)
         self._value = chain.time_ps

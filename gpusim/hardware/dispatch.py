@@ -71,12 +71,15 @@ class Dispatch:
         self.hbm_share = max(hbm_share, min(1.0, _LEAST_BYTES / self.step_bytes))
         hbm_bytes = sum(operand.hbm_bytes for operand in stream.operands) * self.hbm_share
         self.hbm_bytes = max(1, round(hbm_bytes))
-        moving_ps = self.step_bytes * 1e12 / cap_bytes_per_s
+        pace = gpu.recorder.pace
+        moving_ps = self.step_bytes * 1e12 / cap_bytes_per_s * pace(Kind.COMPUTE)
         # few walkers: what all slots together ask of them in a step keeps a slot waiting at least as long
         walked_ps = stream.table_reads * self.slots / gpu.translation.reads_per_ps
         # and so do atomics that only one of them can do at a time
-        serial_ps = stream.serial_ps * self.slots
-        alone_ps = max(moving_ps + (stream.translation_ps or 0), walked_ps, serial_ps)
+        serial_ps = stream.serial_ps * self.slots * pace(Kind.CONTENTION)
+        self._translation_pace = pace(Kind.TRANSLATION)
+        added_ps = (stream.translation_ps or 0) * self._translation_pace
+        alone_ps = max(moving_ps + added_ps, walked_ps * self._translation_pace, serial_ps)
         self.waiting = 1.0 - moving_ps / alone_ps  # share of a step beside moving its bytes
         self.waiting_kind = Kind.CONTENTION if serial_ps == alone_ps else Kind.TRANSLATION
         self.alone_ps = int(alone_ps * 1.01) + 2  # a step that takes longer shared the memory
@@ -85,11 +88,12 @@ class Dispatch:
         self.runs_ahead = grouped and stream.translation_ps is not None
         self.free_ps = self.job_class.alone_ps(self.hbm_bytes)
         self.far = vm.far_from  # states from here on lie behind a link
-        self._link_cap = link_cap_bytes_per_s
+        self._link_cap = link_cap_bytes_per_s / pace(Kind.ZERO_COPY_LINK)
         self._next = 0  # frontier order: the next step to hand out
         self._own: dict[Wave, tuple[int, int, int]] = {}  # other orders: next step, end, stride of a wave
         self._unowned: list[tuple[int, int, int]] = []
         self._waves = 0
+        self._retired = 0  # the span that joins the ends of wavefronts so far
         self._stretch: Stretch | None = None
         self._units = gpu.spec.compute.compute_units
         self._unit = 0
@@ -162,14 +166,26 @@ class Dispatch:
         self._own.pop(wave, None)
         if self.dead:
             return
+        if self.spans:
+            self._join(wave.row)
         if self._stretch is not None and self.in_flight < self.share:
             self._stretch.reweight(self._stretch.weight + 1)
         if self.in_flight == 0 and self._next >= self.total and not self._unowned:
-            self._end(wave.path())
+            self._end((wave.path()[0], self._retired))
         else:
             if self._unowned and self.in_flight < self.share:
                 self.fill(wave.path())
             self.gpu.slot_freed(self, wave)
+
+    def _join(self, row: int) -> None:
+        """The kernel ends with the last of its wavefronts: their ends so far, and that of `row`, which is now."""
+        before = self._retired
+        self._retired = row
+        if before:
+            now = self.env.now
+            self._retired = self.gpu.recorder.span(
+                self.actor, Kind.SYNC, now, now, cause=before, queued_behind=before, released_by=row
+            )
 
     def _end(self, path: Snapshot) -> None:
         for region in self._regions():
@@ -227,6 +243,9 @@ class Dispatch:
         self.steps_done += stretch.steps
         self._stretch = None
         if self._next >= self.total and self._waves == 0 and not self._unowned:
+            if self.spans:
+                self._join(path[1])
+                path = (path[0], self._retired)
             self._end(path)
         else:
             self.fill(path)
@@ -253,7 +272,7 @@ class Dispatch:
         look_up = self.gpu.translation.step_ps
         for operand, first, last in self.stream.touches(index):
             added += look_up(unit, operand.region, first, last, now + added)
-        return added
+        return added if self._translation_pace == 1.0 else round(added * self._translation_pace)
 
     def link_cap(self, way: Way, size: float) -> float:
         """Bytes a second of one wavefront for a transfer of `size` of a step's bytes."""

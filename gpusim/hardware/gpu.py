@@ -68,8 +68,11 @@ class Gpu:
         self._link = link
         self.h2d: tuple[Hop, ...] = ((f"{link}.h2d", 1.0),)
         self.d2h: tuple[Hop, ...] = ((f"{link}.d2h", 1.0),)
-        self.zero_copy_reads: tuple[Hop, ...] = ((f"{link}.h2d", 1.0 / spec.zero_copy.read_efficiency),)
-        self.zero_copy_writes: tuple[Hop, ...] = ((f"{link}.d2h", 1.0 / spec.zero_copy.write_efficiency),)
+        pace = recorder.pace(Kind.ZERO_COPY_LINK)
+        #: of the links' payload rate, what loads and stores of wavefronts get
+        self._efficiency = (spec.zero_copy.read_efficiency / pace, spec.zero_copy.write_efficiency / pace)
+        self.zero_copy_reads: tuple[Hop, ...] = ((f"{link}.h2d", 1.0 / self._efficiency[0]),)
+        self.zero_copy_writes: tuple[Hop, ...] = ((f"{link}.d2h", 1.0 / self._efficiency[1]),)
         #: ways to memory behind links, by where it lies (states of `gpuvm`); `add_peer` adds those of other GPUs
         self.far_reads: dict[int, tuple[Hop, ...]] = {HOST: self.zero_copy_reads}
         self.far_writes: dict[int, tuple[Hop, ...]] = {HOST: self.zero_copy_writes}
@@ -86,7 +89,7 @@ class Gpu:
 
     def below(self, down: tuple[Hop, ...], up: tuple[Hop, ...]) -> None:
         """What lies between its link and host memory: `down` towards it, `up` back (a switch, another socket)."""
-        reads, writes = self.spec.zero_copy.read_efficiency, self.spec.zero_copy.write_efficiency
+        reads, writes = self._efficiency
         self.h2d = (*down, *self.h2d)
         self.d2h = (*self.d2h, *up)
         self.zero_copy_reads = (*((name, cost / reads) for name, cost in down), *self.zero_copy_reads)
@@ -97,8 +100,9 @@ class Gpu:
         """Another GPU of the node: over xGMI where there is a way, else through the root complex."""
         here, there = self.index, other.index
         if xgmi.same_hive(here, there):
-            self.far_reads[PEER + there] = xgmi.path(there, here, engine=False)
-            self.far_writes[PEER + there] = xgmi.path(here, there, engine=False)
+            faster = 1.0 / self.recorder.pace(Kind.ZERO_COPY_LINK)
+            self.far_reads[PEER + there] = _at(xgmi.path(there, here, engine=False), faster)
+            self.far_writes[PEER + there] = _at(xgmi.path(here, there, engine=False), faster)
             at_host = self.spec.hbm.latency + self.link.latency
             pace = at_host / (self.spec.hbm.latency + xgmi.latency_ps(here, there))
             for way in (self.far_reads[PEER + there], self.far_writes[PEER + there]):
@@ -108,10 +112,10 @@ class Gpu:
                 xgmi.path(here, there, engine=False),
             )
             return
-        efficiency = self.spec.zero_copy
+        reads, writes = self._efficiency
         to, back = self._over_pcie(other, fabric), other._over_pcie(self, fabric)
-        self.far_reads[PEER + there] = _at(back, efficiency.read_efficiency)
-        self.far_writes[PEER + there] = _at(to, efficiency.write_efficiency)
+        self.far_reads[PEER + there] = _at(back, reads)
+        self.far_writes[PEER + there] = _at(to, writes)
         self.copies_to[there] = (to, self.far_writes[PEER + there])
 
     def _over_pcie(self, other: Gpu, fabric: Fabric) -> tuple[Hop, ...]:

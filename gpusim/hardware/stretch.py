@@ -29,6 +29,7 @@ class Stretch:
         "_flows",
         "_job",
         "_open",
+        "_own_ps",
         "_since",
         "_slots_ps",
         "_start",
@@ -61,12 +62,15 @@ class Stretch:
         self._open = (local > 0) + len(ways)
         self._flows: list[Flow] = []
         self._job: Job | None = None
+        self._own_ps = 0.0
         self._ways: dict[Flow, tuple[tuple[tuple[str, float], ...], float]] = {}
         for path, per_step in ways:
             self._send(path, round(per_step * steps), per_step)
         if local or not self._open:
             self._open = max(self._open, 1)
-            self._job = dispatch.job_class.enter_group(max(1, round(local * steps)), weight, self._job_ended)
+            size = max(1, round(local * steps))
+            self._own_ps = dispatch.job_class.alone_ps(size) / weight
+            self._job = dispatch.job_class.enter_group(size, weight, self._job_ended)
 
     def _send(self, path: tuple[tuple[str, float], ...], size: int, per_step: float) -> None:
         cap = self._dispatch.link_cap(path, per_step) * self.weight
@@ -132,7 +136,11 @@ class Stretch:
         for part, spent in parts:
             sums[part] += spent
             if recorder.spans and spent:
-                row = recorder.span(dispatch.actor, part, start, start + spent, cause=row, released_by=row)
+                # with nobody else it would have run at its own rate
+                alone = min(spent, round(self._own_ps)) if part is Kind.HBM else spent
+                row = recorder.span(
+                    dispatch.actor, part, start, start + spent, alone_ps=alone, cause=row, released_by=row
+                )
                 start += spent
         return sums, row
 

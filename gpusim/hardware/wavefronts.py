@@ -223,7 +223,7 @@ class Wave(Waiter):
         self.compute_ps = now - start - self.waited_ps
         if dispatch.spans:
             self._go_on(start)
-            self._moved(Kind.COMPUTE, start, now, now - start)
+            self._computed(start, now, self.waited_ps)
         dispatch.steps_done += 1
         self.index = index = dispatch.take(self, False)
         if index < 0:
@@ -306,6 +306,14 @@ class Wave(Waiter):
             self.who, kind, start_ps, now_ps, alone_ps=alone_ps, cause=self.row, released_by=self.row
         )
 
+    def _computed(self, start_ps: int, now_ps: int, waited_ps: int) -> None:
+        """Record a step at the wave's own rate: first what it waited for, then the rest."""
+        if waited_ps:
+            kind = self.dispatch.waiting_kind
+            self._moved(kind, start_ps, start_ps + waited_ps, waited_ps)
+            start_ps += waited_ps
+        self._moved(Kind.COMPUTE, start_ps, now_ps, now_ps - start_ps)
+
     def _goes_on(self) -> bool:
         return not self.dispatch.dead
 
@@ -372,7 +380,7 @@ class Wave(Waiter):
                     self.waited_ps += waiting
                     self.compute_ps += length - waiting
                     if spans:
-                        self._moved(Kind.COMPUTE, start, env._now, length)
+                        self._computed(start, env._now, waiting)
                 else:
                     self.hbm_ps += length
                     if spans:

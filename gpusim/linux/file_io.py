@@ -11,7 +11,7 @@ from functools import partial
 
 from gpusim.engine.express import Express
 from gpusim.engine.flows import Network
-from gpusim.engine.stages import REACH, Do, Stage, Stages, Transfer
+from gpusim.engine.stages import REACH, Do, Stage, Stages, Transfer, Until
 from gpusim.errors import CallError
 from gpusim.hardware.drive import EXPRESS_BYTES
 from gpusim.hardware.fabric import HOST, HOST_MEMORY
@@ -262,7 +262,7 @@ class FileIo:
         if size <= EXPRESS_BYTES and self._express.idle(self._copy_lanes):
             alone = reached_ps + int(size * 1e12 / rate)
             end = max(alone, self._express.reserve(self._copy_lanes, size, reached_ps))
-            yield Kind.PAGE_CACHE, end - reached_ps
+            yield Until(Kind.PAGE_CACHE, end)
             yield REACH
         else:
             yield Transfer(Kind.PAGE_CACHE, partial(self._start_copy, size, rate))

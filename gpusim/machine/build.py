@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from gpusim.driver.kfd_process import KfdProcess
@@ -12,6 +12,7 @@ from gpusim.engine.environment import Environment
 from gpusim.engine.record import Mode, Recorder, Snapshot
 from gpusim.hardware.gpuvm import Vm
 from gpusim.kinds import Kind
+from gpusim.machine import paced
 from gpusim.machine.hardware import Hardware
 from gpusim.machine.hipfiles import HipFiles
 from gpusim.machine.visible import copy_engines, visible_devices
@@ -31,11 +32,12 @@ from gpusim.workload.steps import Step
 class Machine:
     """A machine with its programs, before time zero. `start()` lets the programs begin."""
 
-    def __init__(self, scenario: Scenario, record: Mode) -> None:
+    def __init__(self, scenario: Scenario, record: Mode, paces: Sequence[float] | None = None) -> None:
+        """`paces` are those of a what-if, by kind: see `Recorder`."""
         self.scenario = scenario
         self.system: ResolvedSystem = resolve(scenario)
         self.env = Environment()
-        self.recorder = Recorder(record, len(Kind))
+        self.recorder = Recorder(record, len(Kind), paces, paced.BY_PARTS)
         grouped = scenario.engine.mode is EngineMode.GROUPED
         self.hardware = Hardware(
             self.system,

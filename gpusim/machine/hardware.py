@@ -25,10 +25,11 @@ from gpusim.hardware.fabric_spec import FabricSpec
 from gpusim.hardware.gpu import Gpu
 from gpusim.hardware.gpu_spec import GpuSpec, LinkSpec
 from gpusim.hardware.xgmi import Xgmi, XgmiSpec
+from gpusim.kinds import Kind
 from gpusim.linux.address_space import HostMemory
 from gpusim.linux.host_spec import HostSpec
 from gpusim.linux.paging import Paging
-from gpusim.machine import fault_service
+from gpusim.machine import fault_service, paced
 from gpusim.machine.fault_service import FaultService
 from gpusim.machine.storage import Storage
 from gpusim.runtime.hip import Device, Node
@@ -47,15 +48,14 @@ def random_stream(seed: int, name: str) -> np.random.Generator:
 class ThreadMemory:
     """Host memory as one thread gets it: at its own rate, as long as all have enough."""
 
-    def __init__(self, network: Network, rate_bytes_per_s: float) -> None:
+    def __init__(self, network: Network, rate_bytes_per_s: float, pace: float) -> None:
         self._network = network
-        self._rate = rate_bytes_per_s
+        self._rate = rate_bytes_per_s / pace
+        self._way = ((HOST_MEMORY, pace),)
 
     def enter(self, size_bytes: int, resume: Callable[[], None]) -> None:
         """Move `size_bytes`, then call `resume`."""
-        self._network.transfer(
-            ((HOST_MEMORY, 1.0),), size_bytes, cap_bytes_per_s=self._rate, done=lambda _: resume()
-        )
+        self._network.transfer(self._way, size_bytes, cap_bytes_per_s=self._rate, done=lambda _: resume())
 
 
 class Hardware:
@@ -76,11 +76,14 @@ class Hardware:
         self.fault_log = FaultLog()
         self.migration_log = MigrationLog()
         self.events = EventLog(on=recorder.on)
-        host_spec = build(HostSpec, system.cpu, "cpu")
-        driver = build(DriverSpec, system.driver, "driver")
+        paces = recorder.paces
+        host_spec = paced.host(build(HostSpec, system.cpu, "cpu"), paces)
+        driver = paced.driver(build(DriverSpec, system.driver, "driver"), paces)
         host = HostMemory(host_spec.memory)
         paging = Paging(host_spec, env=env, host=host)
-        gpus = [build(GpuSpec, tree, f"gpu[{index}]") for index, tree in enumerate(system.gpus)]
+        gpus = [
+            paced.gpu(build(GpuSpec, tree, f"gpu[{index}]"), paces) for index, tree in enumerate(system.gpus)
+        ]
         links = [build(LinkSpec, tree, f"link[{index}]") for index, tree in enumerate(system.links)]
         fabric = system.node.get("fabric")
         self.fabric = Fabric(
@@ -174,7 +177,13 @@ class Hardware:
         bandwidth = min(host_spec.bandwidth, host_spec.cores * host_spec.thread_bandwidth)
         self.network.add_link(HOST_MEMORY, capacity_bytes_per_s=bandwidth)
         self.storage = Storage(
-            system, env=env, network=self.network, fabric=self.fabric, host=host, host_spec=host_spec
+            system,
+            env=env,
+            network=self.network,
+            fabric=self.fabric,
+            host=host,
+            host_spec=host_spec,
+            paces=paces,
         )
         self.node = Node(
             env=env,
@@ -194,7 +203,9 @@ class Hardware:
             same_hive=self.xgmi.same_hive,
             follows_use=policy.eviction is EvictionPolicy.LRU,
             processes=[],
-            host_memory=ThreadMemory(self.network, host_spec.thread_bandwidth),
+            host_memory=ThreadMemory(
+                self.network, host_spec.thread_bandwidth, recorder.pace(Kind.HOST_MEMORY)
+            ),
             file_io=self.storage.file_io,
         )
 

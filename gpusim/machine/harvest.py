@@ -206,6 +206,16 @@ def _use(timeline: Timeline, name: str, group: str, capacity: float | None) -> R
     )
 
 
+def _close(machine: Machine) -> None:
+    """The last span of all is the end of the run: every thread has to have come there."""
+    done = [process for process in machine.processes if process.last_path is not None]
+    done.sort(key=lambda process: -process.end_ps)
+    paths = [process.last_path.chain.row for process in done[:1] if process.last_path is not None]
+    others = {row: None for process in done for row in process.ends if row not in (0, *paths)}
+    end = max((process.end_ps for process in machine.processes), default=0)
+    machine.recorder.close(Kind.SYNC, end, [*paths, *others])
+
+
 def _tables(machine: Machine) -> dict[str, dict[str, Any]]:
     hardware = machine.hardware
     log = hardware.migration_log
@@ -224,6 +234,7 @@ def _tables(machine: Machine) -> dict[str, dict[str, Any]]:
     }
     tables["io"] = machine.hipfiles.log.table()
     if machine.recorder.spans:
+        _close(machine)
         spans = machine.recorder.table()
         tables["spans"] = {name: spans[name] for name in spans.dtype.names or ()}
         tables["actors"] = {"name": list(machine.recorder.actors)}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from gpusim.engine.environment import Environment
@@ -18,6 +19,7 @@ from gpusim.linux.file_io import PAGE_CACHE_LINK, FileIo
 from gpusim.linux.host_spec import HostSpec
 from gpusim.linux.page_cache import PageCache
 from gpusim.linux.stack_spec import StackKind, StackSpec
+from gpusim.machine import paced
 from gpusim.scenario.resolve import ResolvedSystem, build
 from gpusim.scenario.schema import File as Declared
 from gpusim.scenario.schema import Process
@@ -37,11 +39,12 @@ class Storage:
         fabric: Fabric,
         host: HostMemory,
         host_spec: HostSpec,
+        paces: Sequence[float] | None = None,
     ) -> None:
         self.express = Express(network)
         self.drives = {
             name: Drive(
-                build(DriveSpec, tree, f"drive.{name}"),
+                paced.drive(build(DriveSpec, tree, f"drive.{name}"), paces),
                 name=name,
                 numa=fabric.place_of_drive(name)[1],
                 env=env,

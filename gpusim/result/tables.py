@@ -202,7 +202,11 @@ def _spans(data: RunData) -> pd.DataFrame:
 
     spans = data.tables["spans"]
     actors = [str(name) for name in data.tables["actors"]["name"]]
-    who = pd.Categorical.from_codes(np.asarray(spans["who"], dtype=np.int64), categories=pd.Index(actors))
+    # several actors of a name, such as the calls of a thread pool, are one in the table
+    codes, names = pd.factorize(np.asarray(actors, dtype=object))
+    who = pd.Categorical.from_codes(
+        codes[np.asarray(spans["who"], dtype=np.int64)], categories=pd.Index([str(name) for name in names])
+    )
     kinds = [kind.name.lower() for kind in Kind]
     kind = pd.Categorical.from_codes(np.asarray(spans["kind"], dtype=np.int64), categories=pd.Index(kinds))
     rest = {name: values for name, values in spans.items() if name not in ("who", "kind")}

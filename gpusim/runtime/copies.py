@@ -118,7 +118,8 @@ def _blit(gpu: Gpu, way: tuple[Hop, ...], size: int) -> Transfer:
     rate = gpu.spec.sdma.d2d_rate
 
     def start(done: Callable[[], None]) -> None:
-        gpu.network.transfer(way, size, cap_bytes_per_s=rate, done=lambda _: done())
+        cap = rate / gpu.recorder.pace(Kind.ZERO_COPY_LINK)
+        gpu.network.transfer(way, size, cap_bytes_per_s=cap, done=lambda _: done())
 
     return Transfer(Kind.ZERO_COPY_LINK, start)
 
@@ -160,5 +161,5 @@ def staged_down(hip: Hip, gpu: Gpu, size: int) -> Stages:
 def _inside(gpu: Gpu, size: int) -> Stages:
     """A blit kernel: reads and writes share HBM with other kernels."""
     yield Kind.COPY_SETUP, gpu.spec.sdma.copy_d2d
-    blit = gpu.hbm.job_class(2.0 * gpu.spec.sdma.d2d_rate)
+    blit = gpu.hbm.job_class(2.0 * gpu.spec.sdma.d2d_rate / gpu.recorder.pace(Kind.HBM))
     yield Transfer(Kind.HBM, lambda done: blit.enter(2 * size, done))

@@ -208,7 +208,7 @@ class Hip:
         key = name or "null"
         found = self._streams.get(key)
         if found is None:
-            found = self._streams[key] = Stream(self.env, key)
+            found = self._streams[key] = Stream(self.env, key, self.node.recorder)
         return found
 
     @property

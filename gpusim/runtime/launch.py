@@ -165,7 +165,8 @@ def _begin(
         def start() -> None:
             chain.spend(Kind.LAUNCH, env.now)
             if not buffers:  # nothing to wait for: it computes for as long as it says
-                env.call_at(env.now + (program.duration_ps(kernel) or 0), computed)
+                length = chain.paced(Kind.COMPUTE, program.duration_ps(kernel) or 0)
+                env.call_at(env.now + length, computed)
                 return
             for use in buffers:
                 if (use.write or use.atomic) and kfd.may_be_read_only(use.allocation.vma):
@@ -197,6 +198,7 @@ def _begin(
             )
             gpu.start(dispatch, chain.snapshot())
 
-        env.call_at(env.now + gpu.spec.compute.launch, lambda: None if kfd.dead else start())
+        delay = chain.paced(Kind.LAUNCH, gpu.spec.compute.launch)
+        env.call_at(env.now + delay, lambda: None if kfd.dead else start())
 
     return begin

@@ -6,7 +6,8 @@ from collections import deque
 from collections.abc import Callable
 
 from gpusim.engine.environment import Environment
-from gpusim.engine.record import Snapshot
+from gpusim.engine.record import Recorder, Snapshot
+from gpusim.kinds import Kind
 
 #: begins the work; is given the path that led to it, and calls back with the path at its end
 Begin = Callable[[Snapshot, Callable[[Snapshot], None]], None]
@@ -49,21 +50,37 @@ class Operation:
 class Stream:
     """A HIP stream: one operation after another."""
 
-    def __init__(self, env: Environment, name: str) -> None:
+    def __init__(self, env: Environment, name: str, recorder: Recorder) -> None:
         self._env = env
+        self._recorder = recorder
         self.name = name
         self._queue: deque[tuple[Operation, Snapshot]] = deque()
         self._running: Operation | None = None
         self.last: Operation | None = None
+        self._last_path: Snapshot = ([], 0)
         self.dead = False
+        self._actor: int | None = None
 
     def submit(self, operation: Operation, path: Snapshot) -> None:
         """Add an operation; `path` led to the call."""
         self.last = operation
         if self._running is None:
-            self._start(operation, path)
+            self._start(operation, self._after(path, self._last_path))
         else:
             self._queue.append((operation, path))
+
+    def _after(self, path: Snapshot, other: Snapshot) -> Snapshot:
+        """A path that leads on from now, beside another that was there before: with spans both are on record."""
+        recorder = self._recorder
+        if not recorder.spans or not other[1] or other[1] == path[1]:
+            return path
+        now = self._env.now
+        if self._actor is None:
+            self._actor = recorder.actor(f"stream.{self.name}")
+        row = recorder.span(
+            self._actor, Kind.SYNC, now, now, cause=path[1], queued_behind=other[1], released_by=path[1]
+        )
+        return path[0], row
 
     def _start(self, operation: Operation, path: Snapshot) -> None:
         self._running = operation
@@ -78,9 +95,10 @@ class Stream:
         operation.end_ps = self._env.now
         operation.path = path
         self._running = None
+        self._last_path = path
         if self._queue:
-            following, _ = self._queue.popleft()
-            self._start(following, path)  # it was this one's end that it waited for
+            following, submitted = self._queue.popleft()
+            self._start(following, self._after(path, submitted))  # it was this one's end that it waited for
         for call in operation.waiters:
             call()
         operation.waiters.clear()

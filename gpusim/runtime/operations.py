@@ -45,8 +45,11 @@ def staged(hip: Hip, name: str, stages: Callable[[Chain], Stages], *, locked: bo
         chain.follow(path, env.now)
 
         def run() -> None:
-            if env.now > chain.time_ps and kfd.lock_path is not None:
-                chain.released(Kind.LOCK_WAIT, kfd.lock_path, env.now)
+            if locked and kfd.lock_path is not None:
+                if env.now > chain.time_ps:
+                    chain.released(Kind.LOCK_WAIT, kfd.lock_path, env.now)
+                else:
+                    chain.meet(Kind.LOCK_WAIT, kfd.lock_path[1])
             run_stages(env, chain, stages(chain), ended, failed)
 
         def ended() -> None:

@@ -126,5 +126,6 @@ def map_on(hip: Hip, vma: Vma, svm: SvmRange, first: int, last: int, gpus: list[
                     region.forbid_writes(start - vma.first, end - vma.first)
             svm.mapped = True
             svm.validated_ps = hip.env.now
+            svm.validated_by = chain.row
 
         yield Tell(mapped)

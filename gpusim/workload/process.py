@@ -76,6 +76,7 @@ class ProgramProcess:
         self.end_ps = 0
         self.notes: list[str] = []
         self.last_path: HostThread | None = None
+        self.ends: list[int] = []  # the last spans of threads that have ended
         self._threads = threads
         self._at_start = at_start
         self._ranks = ranks
@@ -111,6 +112,7 @@ class ProgramProcess:
             return
         for operation in self.hip.outstanding(None):  # a process ends when its streams have
             yield from thread.wait_for(operation)
+        self.ends.append(thread.chain.row)
         self._open -= 1
         if self._open <= 0:
             self._ended(thread)

@@ -187,12 +187,13 @@ class HostThread:
 
     def spend(self, duration_ps: int, kind: Kind) -> Steps:
         """Let time pass."""
-        yield self.env.timeout(duration_ps)
+        yield self.env.timeout(self.chain.paced(kind, duration_ps))
         self.chain.spend(kind, self.env.now)
 
     def wait_for(self, operation: Operation) -> Steps:
         """Wait for an operation to end, and pay for the return if it was not over yet."""
         if operation.done:
+            self.chain.meet(Kind.SYNC, operation.path[1])
             return
         event = self.env.event()
         operation.when_done(lambda: _go(event))
@@ -213,8 +214,12 @@ class HostThread:
         asked = self.env.now
         mutex.acquire(self.process.number + 1, lambda: _go(event))
         yield event
-        if self.env.now > asked and process.lock_path is not None:
+        if process.lock_path is None:
+            return
+        if self.env.now > asked:
             self.chain.released(Kind.LOCK_WAIT, process.lock_path, self.env.now)
+        else:
+            self.chain.meet(Kind.LOCK_WAIT, process.lock_path[1])
 
 
 def _go(event: Any) -> None:
