@@ -86,7 +86,9 @@ def cli() -> None:
     show_default=True,
     help="off: no breakdown; spans: every span of time.",
 )
-@click.option("--trace", is_flag=True, help="Write a Perfetto trace (not supported yet).")
+@click.option(
+    "--trace", is_flag=True, help="Write a Perfetto trace, kfd_events.txt and the unified-memory profile."
+)
 @click.option(
     "--uncertainty", type=int, metavar="N", help="Draw uncertain numbers N times (not supported yet)."
 )
@@ -104,7 +106,7 @@ def run(
     quiet: bool,
 ) -> int:
     """Run a scenario, print the answer, write the result directory."""
-    failures.refuse({"--trace": trace, "--uncertainty": uncertainty is not None})
+    failures.refuse({"--uncertainty": uncertainty is not None})
     from gpusim import public
     from gpusim.report import output, progress
 
@@ -112,7 +114,7 @@ def run(
     target = public.default_out(scenario) if out is None else out
     limit_ps = scenario.limits.simulated_time
     with progress.live(limit_ns=limit_ps and limit_ps / 1000, wanted=not (as_json or quiet)) as show:
-        result = public.run(scenario, record=record, out=target, progress=show)
+        result = public.run(scenario, record=record, trace=trace, out=target, progress=show)
     output.answer(result, as_json=as_json, quiet=quiet)
     return failures.code_of(result.outcome)
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from gpusim.errors import InputError, Problem
 from gpusim.result import Result
 from gpusim.result.directory import check_target
 from gpusim.scenario import loader
@@ -41,33 +42,43 @@ def run(
     set: Mapping[str, Any] | None = None,  # noqa: A002
     seed: int | None = None,
     record: Record = "summary",
+    trace: bool = False,
     out: str | Path | None = None,
     progress: Progress | None = None,
 ) -> Result:
     """Simulate a scenario (or the file of one).
 
-    `record`: `off` (no breakdown, no tables of events), `summary`, or `spans` (every span). `out` is a
+    `record`: `off` (no breakdown, no tables of events), `summary`, or `spans` (every span). `trace` adds the table
+    `kfd_events`, and to `out` a Perfetto trace, `kfd_events.txt` and the unified-memory profile. `out` is a
     directory to write the result to, pictures included; without it nothing is written. `progress` is called
     about five times a second with an object that has `now_ps`, `faults`, `events` and `wall_s`.
 
     A simulated program that dies is a result like any other: see `Result.outcome`. Raises InputError when the
     scenario is wrong or `out` cannot be written.
     """
+    if trace and record == "off":
+        raise InputError([Problem("a trace needs what a run records", legal="record: summary or spans")])
     chosen = prepared(scenario, set=set, seed=seed)
     if out is not None:
         check_target(Path(out))
-    result = simulated(chosen, record=record, progress=progress)
+    result = simulated(chosen, record=record, events=trace, progress=progress)
     if out is not None:
-        save(result, Path(out))
+        save(result, Path(out), trace=trace)
     return result
 
 
-def save(result: Result, out: Path) -> Path:
-    """Write a result with its pictures; a run without recording has none."""
+def save(result: Result, out: Path, *, trace: bool = False) -> Path:
+    """Write a result with its pictures, and its trace if wanted; a run without recording has none."""
     from gpusim.report import plots
+    from gpusim.report import trace as traces
+
+    def more(partial: Path) -> None:
+        plots.save(result, partial)
+        if trace:
+            result.summary["trace"] = traces.save(result, partial)
 
     recorded = result.summary["attribution"] is not None
-    return result.save(out, extras=(lambda partial: plots.save(result, partial)) if recorded else None)
+    return result.save(out, extras=more if recorded else None)
 
 
 def open_result(path: str | Path) -> Result:

@@ -24,12 +24,14 @@ def simulate(
     scenario: Scenario,
     *,
     record: str = "summary",
+    events: bool = False,
     progress: Callable[[Progress], None] | None = None,
     paces: Sequence[float] | None = None,
 ) -> RunData:
-    """Simulate a scenario. `progress` is called about every 0.2 s of wall time.
+    """Simulate a scenario; with `events` the result has the KFD events as a table.
 
-    `paces` asks what if: what is spent on kind k takes `paces[k]` times as long.
+    `progress` is called about every 0.2 s of wall time. `paces` asks what if: what is spent on kind k takes
+    `paces[k]` times as long.
 
     Raises InputError for what can only be found while it runs (NotSupportedYet among it), never for what the
     simulated program does wrong: that is an outcome.
@@ -51,7 +53,7 @@ def simulate(
     with _rare_collections():
         limit = min(scenario.limits.simulated_time or MOST_PS, MOST_PS)
         limited = env.run_to(limit, tick if progress is not None else None)
-    data = harvest(machine, limited=limited)
+    data = harvest(machine, limited=limited, events=events)
     data.engine |= _engine(machine, perf_counter() - begun)
     return data
 

@@ -142,7 +142,6 @@ def test_a_program_that_dies_is_reported_written_and_3(call):
 @pytest.mark.parametrize(
     "args",
     [
-        ("run", "small.yaml", "--trace"),
         ("run", "small.yaml", "--uncertainty", "3"),
         ("sweep", "small.yaml", "--scheduler", "tcp://x"),
         ("compare", "a", "b"),

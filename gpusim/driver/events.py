@@ -9,6 +9,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterator
 from enum import IntEnum
+from typing import Any
 
 from gpusim.driver.attributes import CPU, UNDEFINED
 
@@ -146,10 +147,71 @@ class EventLog:
         if self.dropped:
             yield (SmiEvent.DROPPED_EVENT, self._last_ps, 0, 0, 0, 0, 0, 0, self.dropped)
 
+    def table(self, names: list[str]) -> dict[str, list[Any]]:
+        """Columns of the `kfd_events` table, rows by time; `names` are those of the processes."""
+        columns: dict[str, list[Any]] = {name: [] for name in COLUMNS}
+        appends = [column.append for column in columns.values()]
+        for row in self.rows():
+            for append, value in zip(appends, _decoded(row, names), strict=True):
+                append(value)
+        return columns
+
     def lines(self, names: list[str]) -> Iterator[str]:
         """One line an event, as the driver writes them; `names` are those of the processes."""
         for row in self.rows():
             yield line(row, names)
+
+
+#: of the `kfd_events` table; places are `host`, `gpu[0]` and so on, empty where an event has none
+COLUMNS = (
+    "event", "time_ps", "process", "pid", "page", "pages", "gpu", "from", "to", "prefetch", "preferred", "cause",
+    "dropped", "line",
+)  # fmt: skip
+
+
+def _place(location: int) -> str:
+    return "" if location == UNDEFINED else "host" if location == CPU else f"gpu[{location}]"
+
+
+def _hints(packed: int) -> tuple[int, int]:
+    """Prefetch and preferred location of a MIGRATE_START."""
+    return packed >> 32, (packed & 0xFFFFFFFF ^ 0x80000000) - 0x80000000
+
+
+def _decoded(row: tuple[int, ...], names: list[str]) -> tuple[Any, ...]:
+    """One row of the table."""
+    event, time_ps, process, page, pages, one, two, three, trigger = row
+    kind = SmiEvent(event)
+    gpu, origin, target, prefetch, preferred, cause, dropped = "", "", "", "", "", "", 0
+    if kind in (SmiEvent.MIGRATE_START, SmiEvent.MIGRATE_END):
+        origin, target, cause = _place(one), _place(two), MigrateTrigger(trigger).name
+        if kind is SmiEvent.MIGRATE_START:
+            prefetch, preferred = map(_place, _hints(three))
+    elif kind is SmiEvent.PAGE_FAULT_START:
+        gpu, cause = _place(one), "WRITE" if two else "READ"
+    elif kind is SmiEvent.PAGE_FAULT_END:
+        gpu, cause = _place(one), "MIGRATED" if two else "UPDATED"
+    elif kind is SmiEvent.QUEUE_EVICTION:
+        gpu, cause = _place(one), EvictionTrigger(trigger).name
+    elif kind is SmiEvent.QUEUE_RESTORE:
+        gpu, cause = _place(one), "RESCHEDULED" if two else "RESTORED"
+    elif kind is SmiEvent.UNMAP_FROM_GPU:
+        gpu, cause = _place(one), UnmapTrigger(trigger).name
+    elif kind is SmiEvent.DROPPED_EVENT:
+        dropped = trigger
+    places = (gpu, origin, target, prefetch, preferred)
+    return (
+        kind.name,
+        time_ps,
+        names[process],
+        pid(process),
+        page,
+        pages,
+        *places,
+        cause,
+        dropped,
+        line(row, names),
+    )
 
 
 def line(row: tuple[int, ...], names: list[str]) -> str:
@@ -159,8 +221,7 @@ def line(row: tuple[int, ...], names: list[str]) -> str:
         return f"{event:x} {pid(process):x}:{names[process]}"
     head = f"{event:x} {time_ps // 1000} -{pid(process)}"
     if event == SmiEvent.MIGRATE_START:
-        prefetch = gpu_id(three >> 32)
-        preferred = gpu_id((three & 0xFFFFFFFF ^ 0x80000000) - 0x80000000)
+        prefetch, preferred = map(gpu_id, _hints(three))
         way = f"{gpu_id(one):x}->{gpu_id(two):x}"
         return f"{head} @{page:x}({pages:x}) {way} {prefetch:x}:{preferred:x} {trigger}"
     if event == SmiEvent.MIGRATE_END:

@@ -37,8 +37,8 @@ NOT_MODELLED = (
 )
 
 
-def harvest(machine: Machine, *, limited: bool) -> RunData:
-    """Everything a run produced, as plain numbers."""
+def harvest(machine: Machine, *, limited: bool, events: bool = False) -> RunData:
+    """Everything a run produced, as plain numbers; `events`: the KFD events, one by one, too."""
     now = machine.env.now
     for process in machine.processes:
         if process.finished:
@@ -74,6 +74,9 @@ def harvest(machine: Machine, *, limited: bool) -> RunData:
         io=machine.hipfiles.totals(uses),
         io_statistics=machine.hipfiles.statistics(),
     )
+    if events:
+        names = [process.name for process in machine.processes]
+        data.tables["kfd_events"] = machine.hardware.events.table(names)
     data.bound_by = bound(data)
     data.formula = formula(machine, data)
     data.notes = notes(machine, data)

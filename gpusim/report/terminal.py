@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
@@ -51,7 +51,16 @@ def answer(result: Result, checked: Sequence[Checked] = ()) -> list[RenderableTy
     if remarks:
         lines += ["", *remarks]
     lines += ["", engine(result)]
+    if "trace" in summary:
+        lines.append(traced(summary["trace"]))
     return lines
+
+
+def traced(trace: Mapping[str, Any]) -> Text:
+    """How large the trace is, and what it lacks."""
+    words = f"trace of {text.size(trace['bytes'])}, to be opened at ui.perfetto.dev"
+    lost = ", ".join(f"{text.count(count)} {what}" for what, count in trace["dropped"].items())
+    return Text(words + (f"; dropped from it: {lost}" if lost else ""), style="bright_black", overflow="fold")
 
 
 def engine(result: Result) -> Text:

@@ -75,13 +75,13 @@ class Result:
         from pyarrow import parquet
 
         with directory.whole(Path(path)) as partial:
+            if extras is not None:  # first: what they wrote may stand in the summary
+                extras(partial)
             (partial / SUMMARY).write_text(self.to_json() + "\n", encoding="utf-8")
             (partial / SCENARIO).write_text(self.scenario_yaml, encoding="utf-8")
             for name, frame in self.tables.items():
                 table = pa.Table.from_pandas(frame, preserve_index=False)
                 parquet.write_table(table, partial / f"{name}.parquet", compression="zstd")
-            if extras is not None:
-                extras(partial)
         self.path = Path(path)
         return self.path
 

@@ -121,6 +121,28 @@ TABLES: dict[str, tuple[Column, ...]] = {
         Column("bandwidth_gb_per_s", "number", "GB/s", "bytes over the bin's length, 1e9 bytes/s"),
         Column("capacity_gb_per_s", "number", "GB/s", "what it could carry; missing for workers and locks"),
     ),
+    "kfd_events": (
+        Column("event", "category", None, "name of the SMI event: PAGE_FAULT_START, MIGRATE_END, ..."),
+        Column("time_ns", "number", "ns", "when the driver sends it"),
+        Column("process", "category", None, "the process whose memory or queues it is about"),
+        Column("pid", "integer", None, "the process id in the event's line"),
+        Column("page", "integer", None, "first virtual address divided by 4096"),
+        Column("pages", "integer", None, "4 KiB pages of the range; 0 for faults, which have none"),
+        Column("gpu", "category", None, "the GPU; empty for migrations"),
+        Column("from", "category", None, "where migrated pages were"),
+        Column("to", "category", None, "where migrated pages go"),
+        Column("prefetch", "category", None, "prefetch location of the range, at the start of a migration"),
+        Column("preferred", "category", None, "preferred location of the range, likewise"),
+        Column(
+            "cause",
+            "category",
+            None,
+            "trigger; READ or WRITE at the start of a fault, MIGRATED or UPDATED at its end, RESTORED or "
+            "RESCHEDULED for queues",
+        ),
+        Column("dropped", "integer", None, "events lost when the log was full; only in a DROPPED_EVENT"),
+        Column("line", "text", None, "the line that the kernel writes for it"),
+    ),
     "spans": (
         Column("who", "category", None, "the part that spent the time"),
         Column("kind", "category", None, "what it was spent on; `gpusim.kinds.DEFINITIONS` defines each"),
@@ -260,7 +282,17 @@ def summary_schema() -> dict[str, Any]:
                 "version": words,
                 "not_modelled": _is("array", items=words),
                 "engine": _is("object", "all that differs from run to run"),
-            }
+                "trace": _object(
+                    {
+                        "files": _is("array", items=words),
+                        "bytes": _is("integer", "size of the Perfetto trace"),
+                        "budget_bytes": integer,
+                        "dropped": _map(integer, "how many of what the trace lacks"),
+                    },
+                    text="there only when a trace was written",
+                ),
+            },
+            optional=("trace",),
         ),
     }
 

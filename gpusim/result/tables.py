@@ -57,6 +57,8 @@ def build(data: RunData, *, limit_bytes: int = TABLE_LIMIT_BYTES) -> Tables:
             makers[name] = _events(name, data.tables[name], duration, limit_bytes)
     makers["io"] = _events("io", data.tables.get("io") or _NO_IO, None, limit_bytes)
     makers["links"] = lambda: _links(data)
+    if "kfd_events" in data.tables:
+        makers["kfd_events"] = lambda: _frame("kfd_events", _to_ns(data.tables["kfd_events"]))
     if "spans" in data.tables:
         makers["spans"] = lambda: _spans(data)
     makers["parameters"] = lambda: _parameters(data)

@@ -49,6 +49,7 @@ def memcpy(
     def stages(chain: Chain) -> Stages:
         place_to, device_to = _place(hip, target, *to)
         place_from, device_from = _place(hip, source, *origin)
+        operation.where = (device_from, device_to)
         if Place.DEVICE not in (place_to, place_from):
             yield from _prepare(hip, chain, source, *origin, write=False)
             yield from _prepare(hip, chain, target, *to, write=True)

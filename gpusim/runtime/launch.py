@@ -130,6 +130,7 @@ def launch(
     operation = Operation(
         _begin(hip, program, kernel, [*buffers, *code] if buffers else [], device, number, size)
     )
+    operation.where = (device.index, device.index)
     operation.completion_ps = device.spec.compute.completion
     moved = sum((size or use.allocation.size) * (use.read + use.write) for use in buffers)
     operation.size = program.asked_bytes(kernel, moved, device.spec.compute.lanes)

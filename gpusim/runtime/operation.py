@@ -26,6 +26,7 @@ class Operation:
         "size",
         "start_ps",
         "waiters",
+        "where",
     )
 
     def __init__(self, begin: Begin) -> None:
@@ -37,6 +38,9 @@ class Operation:
         self.path_before: Snapshot = ([], 0)  # critical path when it started
         self.path: Snapshot = ([], 0)  # and when it ended
         self.done = False
+        self.where: tuple[int, int] | None = (
+            None  # GPUs of origin and target, -1 for the host; a kernel: twice its GPU
+        )
         self.waiters: list[Callable[[], None]] = []
 
     def when_done(self, call: Callable[[], None]) -> None:

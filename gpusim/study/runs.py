@@ -15,12 +15,14 @@ if TYPE_CHECKING:
 Progress = Callable[[Any], None]
 
 
-def simulated(scenario: Scenario, *, record: str = "summary", progress: Progress | None = None) -> Result:
-    """The result of a scenario. `record` is `off`, `summary` or `spans`."""
+def simulated(
+    scenario: Scenario, *, record: str = "summary", events: bool = False, progress: Progress | None = None
+) -> Result:
+    """The result of a scenario. `record` is `off`, `summary` or `spans`; `events` adds the table of KFD events."""
     from gpusim.simulation import simulate
 
     try:
-        return Result.from_run(scenario, simulate(scenario, record=record, progress=progress))
+        return Result.from_run(scenario, simulate(scenario, record=record, events=events, progress=progress))
     except OverflowError as error:
         message = f"the run needs numbers beyond 64 bits, such as a time of more than 104 days: {error}"
         legal = "shorter sleeps, faster parts, or a limits.simulated_time"

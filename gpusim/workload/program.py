@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from gpusim.driver.kfd_process import KfdProcess
@@ -157,9 +157,19 @@ class HostThread:
     def _report_operation(self, step: Step, run: StepRun, operation: Operation) -> None:
         """A step in a stream lasts from the start of its work, not from the call, to the thread that waits for it."""
         after = self.chain.sums if operation.end_ps < self.env.now else operation.path[0]
-        self._report(step, run, operation.start_ps, operation.path_before[0], after)
+        places = [("host", f"gpu[{gpu}]")[gpu >= 0] for gpu in operation.where or ()]
+        where = dict(zip(("from", "to"), places, strict=False))
+        self._report(step, run, operation.start_ps, operation.path_before[0], after, where)
 
-    def _report(self, step: Step, run: StepRun, start_ps: int, before: list[int], after: list[int]) -> None:
+    def _report(
+        self,
+        step: Step,
+        run: StepRun,
+        start_ps: int,
+        before: list[int],
+        after: list[int],
+        where: Mapping[str, str] | None = None,
+    ) -> None:
         now = self.env.now
         attribution = None
         if self.process.recorder.on:
@@ -180,6 +190,7 @@ class HostThread:
                 bytes=run.bytes,
                 stream=run.stream,
                 attribution=attribution,
+                detail={name: getattr(step.args, name) for name in step.args.tells} | dict(where or {}),
             )
         )
 

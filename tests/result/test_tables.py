@@ -74,6 +74,16 @@ def test_steps_have_their_breakdown_beside_them(first_touch):
     assert '"gpu": "gpu0"' in steps.loc[steps["name"] == "scale", "detail"].iloc[0]
 
 
+def test_two_actors_of_one_name_stay_apart_by_name_only():
+    data = synthetic.with_spans(synthetic.first_touch())
+    before = build(data)["spans"]["who"]
+    twice = data.tables["actors"]["name"]
+    data.tables["actors"]["name"] = [twice[0], twice[0], *twice[2:]]
+    who = build(data)["spans"]["who"]
+    assert list(who.cat.categories) == [twice[0], *twice[2:]]
+    assert (who == twice[0]).sum() == before.isin(twice[:2]).sum()
+
+
 def test_spans_name_who_and_what(scenario):
     spans = build(synthetic.with_spans(synthetic.first_touch()))["spans"]
     assert set(spans["who"].cat.categories) == {"gpu[0].fault_worker", "gpu[0].wave[3]", "app.main"}

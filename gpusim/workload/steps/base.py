@@ -21,6 +21,7 @@ class StepSpec(Spec):
 
     verb: ClassVar[str]
     takes_stream: ClassVar[bool] = False  # may the step name a stream?
+    tells: ClassVar[tuple[str, ...]] = ()  # arguments that reports of the step repeat
 
     def run(self, thread: HostThread, step: StepRun) -> StepProcess:
         """Do it. The step ends when this returns, or when the operation given to `step.ends_with` ends."""

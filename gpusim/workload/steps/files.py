@@ -73,6 +73,7 @@ class FileTransfer(StepSpec):
 
     takes_stream: ClassVar[bool] = True
     writes: ClassVar[bool] = False
+    tells: ClassVar[tuple[str, ...]] = ("file", "buffer")
 
     file: str | tuple[str, ...] = Field(description=_FILE)
     buffer: str = Field(description="the buffer at the other end")

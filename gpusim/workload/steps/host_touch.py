@@ -25,6 +25,7 @@ class HostTouch(StepSpec):
     """Touch a buffer from the CPU: populates pages, and pulls pages back from a GPU granule by granule."""
 
     verb: ClassVar[str] = "host_touch"
+    tells: ClassVar[tuple[str, ...]] = ("buffer",)
 
     buffer: str = Field(description="the buffer to touch")
     access: HostAccess = Field(default=HostAccess.WRITE, description="read or write")

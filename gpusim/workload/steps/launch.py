@@ -16,6 +16,7 @@ class Launch(StepSpec):
     """Launch a kernel over the buffers that it reads and writes."""
 
     verb: ClassVar[str] = "launch"
+    tells: ClassVar[tuple[str, ...]] = ("kernel",)
     takes_stream: ClassVar[bool] = True
 
     kernel: str = Field(description="a kernel of `kernels`")

@@ -17,6 +17,7 @@ class Memcpy(StepSpec):
     """Copy between buffers; pinned or pageable follows from the host buffer's allocator."""
 
     verb: ClassVar[str] = "memcpy"
+    tells: ClassVar[tuple[str, ...]] = ("dst", "src")
     takes_stream: ClassVar[bool] = True
 
     dst: str = Field(description="buffer written")

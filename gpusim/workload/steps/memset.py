@@ -17,6 +17,7 @@ class Memset(StepSpec):
     """Set a buffer from the GPU with a fill kernel; touches pages as a kernel does."""
 
     verb: ClassVar[str] = "memset"
+    tells: ClassVar[tuple[str, ...]] = ("buffer",)
     takes_stream: ClassVar[bool] = True
 
     buffer: str = Field(description="the buffer to set")

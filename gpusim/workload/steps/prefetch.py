@@ -17,6 +17,7 @@ class Prefetch(StepSpec):
     """Migrate the ranges of a managed or malloc buffer now. Asynchronous in the stream unless `wait`."""
 
     verb: ClassVar[str] = "prefetch"
+    tells: ClassVar[tuple[str, ...]] = ("buffer", "to")
     takes_stream: ClassVar[bool] = True
 
     buffer: str = Field(description="the buffer to move")
