@@ -100,7 +100,7 @@ SUPPORTED: dict[str, frozenset[str]] = {
     "service": frozenset({"one_worker", "per_vmid"}),
     "unit": frozenset({"page", "granule", "range"}),
     "recent_skip": frozenset({"2ms", "off"}),
-    "apu": frozenset({"retry_hmm"}),
+    "apu": frozenset({"retry_hmm", "ats_pri"}),
     "peer_migration": frozenset({"through_ram", "direct"}),
     "throttle": frozenset({"none", "merge"}),
     "hmm": frozenset({"may_sleep"}),

@@ -34,7 +34,7 @@ class CommandedRetry(RetryUnit):
 
     def connect(self, command_ps: int) -> None:
         """`command_ps`: from the driver's command to the replay."""
-        self._command_ps = command_ps
+        self.command_ps = command_ps
         self._held: dict[tuple[Region, int], list[Wave]] = {}
 
     def fault(self, wave: Wave) -> None:
@@ -49,11 +49,15 @@ class CommandedRetry(RetryUnit):
         self._held.setdefault((region, wave.page), []).append(wave)
         self._retry_fault(wave)
 
-    def replay(self, region: Region, page: int) -> None:
-        """The driver is done with a fault: whoever waits for the page sends again, whether it is there or not."""
+    def replay(self, region: Region, page: int, *, after_ps: int | None = None) -> None:
+        """The driver is done with a fault: whoever waits for the page sends again, whether it is there or not.
+
+        `after_ps` is when they do, if not after the time of a command.
+        """
+        wait = self.command_ps if after_ps is None else max(1, after_ps)
         now = self._env._now
         for wave in self._held.pop((region, page), ()):
-            wave.tick_ps = now + self._command_ps
+            wave.tick_ps = now + wait
             wave.valid_at(now)
 
     def held(self, vm: Vm) -> list[Wave]:

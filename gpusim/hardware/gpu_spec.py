@@ -6,6 +6,7 @@ from enum import StrEnum
 
 from pydantic import Field, model_validator
 
+from gpusim.hardware.ats_spec import AtsSpec
 from gpusim.spec import Duration, Fraction, Rate, Size, Spec
 
 
@@ -145,6 +146,7 @@ class ApuSpec(Spec):
         gt=0, description="rate at which kernels read what CPU allocators gave, 2 MiB pages"
     )
     host_write: Rate = Field(gt=0, description="rate at which they write it")
+    ats: AtsSpec | None = Field(default=None, description="translation by ATS and PRI, if the part has it")
 
 
 class RetrySpec(Spec):

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from gpusim.driver.ats_notifier import AtsNotifier
+from gpusim.driver.ats_service import AtsService
 from gpusim.driver.kfd_process import KfdProcess
 from gpusim.driver.notifier import SvmNotifier
 from gpusim.driver.queue_restore import QueueRestore
@@ -146,6 +148,14 @@ class Machine:
             for device in node.devices:
                 device.gpu.releasing = path
 
+        services = {
+            device.gpu.index: worker
+            for device, worker in zip(node.devices, self.hardware.workers, strict=True)
+            if isinstance(worker, AtsService)
+        }
+        if len(services) == len(node.devices):
+            kfd.notifier = AtsNotifier(kfd, services)
+            return
         costs, events = node.driver.costs, node.events
         queues = QueueRestore(
             kfd,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from gpusim.driver.ats_service import AtsService
 from gpusim.driver.driver_spec import DriverSpec, Switches
 from gpusim.driver.events import EventLog
 from gpusim.driver.fault_log import FaultLog
@@ -12,15 +13,17 @@ from gpusim.driver.fault_queue import FaultQueue
 from gpusim.driver.fault_worker import FaultWorker
 from gpusim.driver.restore import Restore
 from gpusim.driver.stepwise_worker import StepwiseWorker
-from gpusim.driver.switches import Ack, Dedup, Replay, Service, Throttle, Unit
+from gpusim.driver.switches import Ack, Apu, Dedup, Replay, Service, Throttle, Unit
 from gpusim.engine.environment import Environment
 from gpusim.engine.record import Recorder
 from gpusim.hardware.commanded import CommandedRetry
 from gpusim.hardware.gpu import Gpu
+from gpusim.hardware.gpu_spec import GpuSpec
 from gpusim.hardware.retry import RetryUnit
 from gpusim.linux.host_spec import HostSpec
+from gpusim.linux.paging import Paging
 
-FaultService = FaultWorker | FaultPipeline
+FaultService = FaultWorker | FaultPipeline | AtsService
 
 
 def has_closed_form(switches: Switches) -> bool:
@@ -35,14 +38,21 @@ def has_closed_form(switches: Switches) -> bool:
     )
 
 
-def retry_unit(switches: Switches) -> type[RetryUnit]:
+def uses_ats(switches: Switches, gpu: GpuSpec) -> bool:
+    """Does this GPU translate CPU addresses by ATS? Only an APU can."""
+    return switches.apu is Apu.ATS_PRI and gpu.apu is not None and gpu.apu.ats is not None
+
+
+def retry_unit(switches: Switches, gpu: GpuSpec) -> type[RetryUnit]:
     """What ends the wait of an access: its timer, or the driver's command."""
-    return CommandedRetry if switches.replay is Replay.FAULT_DONE_COMMAND else RetryUnit
+    commanded = switches.replay is Replay.FAULT_DONE_COMMAND or uses_ats(switches, gpu)
+    return CommandedRetry if commanded else RetryUnit
 
 
 def make(
     name: str,
     *,
+    gpu: GpuSpec,
     driver: DriverSpec,
     host: HostSpec,
     env: Environment,
@@ -52,6 +62,8 @@ def make(
     grouped: bool,
 ) -> FaultService:
     """The fault service of one GPU, not wired yet."""
+    if uses_ats(driver.switches, gpu):
+        return AtsService(env=env, recorder=recorder, log=log, name=name, interrupt_ps=host.interrupt)
     if not has_closed_form(driver.switches):
         return FaultPipeline(
             env=env,
@@ -72,10 +84,16 @@ def connect(
     restore: Restore,
     *,
     driver: DriverSpec,
+    paging: Paging,
     env: Environment,
     random: np.random.Generator,
 ) -> None:
     """Wire it to its GPU."""
+    if isinstance(service, AtsService):
+        assert gpu.spec.apu is not None
+        assert gpu.spec.apu.ats is not None
+        service.connect(gpu, gpu.spec.apu.ats, paging)
+        return
     if isinstance(service, FaultPipeline):
         service.connect(gpu, restore)
         return

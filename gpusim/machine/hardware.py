@@ -94,12 +94,12 @@ class Hardware:
         self.xgmi = Xgmi(build(XgmiSpec, tree, "node.xgmi") if tree else None, len(gpus), self.network)
         self.workers: list[FaultService] = []
         devices: list[Device] = []
-        retry = fault_service.retry_unit(driver.switches)
         for index, (spec, link) in enumerate(zip(gpus, links, strict=True)):
             name = f"gpu[{index}]"
             self._add_link(f"{name}.pcie", link)
             worker = fault_service.make(
                 f"{name}.fault_worker",
+                gpu=spec,
                 driver=driver,
                 host=host_spec,
                 env=env,
@@ -118,7 +118,7 @@ class Hardware:
                 link_spec=link,
                 interrupt_ps=host_spec.interrupt,
                 listener=worker,
-                retry=retry,
+                retry=fault_service.retry_unit(driver.switches, spec),
                 random=random_stream(seed, f"{name}.retry"),
             )
             down, up = self.fabric.host_hops(index)
@@ -170,6 +170,7 @@ class Hardware:
                 gpu,
                 restore,
                 driver=driver,
+                paging=paging,
                 env=env,
                 random=random_stream(seed, f"{gpu.name}.fault_worker"),
             )
