@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from enum import StrEnum
 from typing import Protocol
 
@@ -66,6 +66,9 @@ class Operand:
 #: pages first..last of an operand, in the order in which the step first touches them
 Touch = tuple[Operand, int, int]
 
+#: the page that each lane of one instruction accesses, as an index into the operand's region
+Instruction = tuple[Operand, Sequence[int]]
+
 
 class AccessStream(Protocol):
     """The steps of one kernel: `steps` of them in each of `passes` walks, numbered through."""
@@ -83,8 +86,15 @@ class AccessStream(Protocol):
     #: first step and end of each wavefront's own ones, where they are not equal shares
     shares: Sequence[tuple[int, int]] | None
 
+    #: lanes of an instruction that each may access a page of their own; 0: all lanes walk side by side
+    lanes: int
+
     def touches(self, index: int) -> Sequence[Touch]:
         """The pages of step `index` (0 <= index < steps * passes)."""
+        ...
+
+    def instructions(self, index: int) -> Iterator[Instruction]:
+        """Instructions of step `index` some of whose pages are missing, in order; asked for only with `lanes`."""
         ...
 
     def mapped_run(self, start: int, stop: int) -> int:

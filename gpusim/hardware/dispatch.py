@@ -15,6 +15,7 @@ from gpusim.engine.flows import Hop
 from gpusim.engine.record import Snapshot
 from gpusim.hardware.access import AccessStream, Order
 from gpusim.hardware.gpuvm import Region, Vm
+from gpusim.hardware.lane_faults import LaneWave, send_lanes
 from gpusim.hardware.memory import MemoryClass
 from gpusim.hardware.stretch import Stretch
 from gpusim.hardware.wavefronts import Wave
@@ -57,7 +58,7 @@ class Dispatch:
         self.actor = gpu.recorder.actor(name) if gpu.recorder.spans else 0
         self.recording = gpu.recorder.on
         self.spans = gpu.recorder.spans
-        self.fault = gpu.retry.fault
+        self.fault: Callable[[Wave], None] = gpu.retry.fault
         self.counters = gpu.retry.counters_of(vm)
         self.total = stream.steps * stream.passes
         self.slots = min(slots, self.total)
@@ -86,6 +87,9 @@ class Dispatch:
         self.memory = gpu.hbm
         self.job_class: MemoryClass = gpu.hbm.job_class(hbm_bytes * 1e12 / alone_ps)
         self.runs_ahead = grouped and stream.translation_ps is not None
+        self._wave: type[Wave] = Wave
+        if stream.lanes:  # its instructions access a page a lane: waves wait for several pages at once
+            self._wave, self.fault, self.runs_ahead = LaneWave, send_lanes, False
         self.free_ps = self.job_class.alone_ps(self.hbm_bytes)
         self.far = vm.far_from  # states from here on lie behind a link
         self._link_cap = link_cap_bytes_per_s / pace(Kind.ZERO_COPY_LINK)
@@ -135,7 +139,7 @@ class Dispatch:
         return self._waves + (self._stretch.weight if self._stretch is not None else 0)
 
     def _spawn(self, base: Snapshot, now: int) -> None:
-        wave = Wave(self, self._unit, base, now)
+        wave = self._wave(self, self._unit, base, now)
         self._unit = (self._unit + 1) % self._units
         if self._unowned:
             self._own[wave] = self._unowned.pop()

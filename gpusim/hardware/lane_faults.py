@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from gpusim.engine.record import NO_ROW, Snapshot
-from gpusim.hardware.access import Operand
-from gpusim.hardware.gpuvm import INVALID
+from gpusim.hardware.access import Instruction, Operand
+from gpusim.hardware.gpuvm import INVALID, Waiter
 from gpusim.hardware.lanes import LaneAccess
 from gpusim.hardware.retry import first_send_after, sends_until
 from gpusim.hardware.wavefronts import Wave
-
-#: the pages that the lanes of one instruction access, as indices into the operand's region
-Instruction = tuple[Operand, Sequence[int]]
 
 
 class LaneFault:
@@ -27,6 +23,7 @@ class LaneFault:
         "_others",
         "_period",
         "_wave",
+        "access",
         "behind",
         "operand",
         "page",
@@ -49,6 +46,7 @@ class LaneFault:
         self.region = operand.region
         self.page = page
         self.write = operand.write
+        self.access = operand.access
         self.behind = NO_ROW
         self.sent_ps = 0
         self.tick_ps = 0
@@ -83,6 +81,12 @@ class LaneFault:
         self.released_ps = time_ps
         dispatch.env.call_at(resume, self._resent)
 
+    @staticmethod
+    def valid_together(waiters: Sequence[Waiter], time_ps: int) -> None:
+        """`valid_at` for many, of any kind."""
+        for waiter in waiters:
+            waiter.valid_at(time_ps)
+
     def _resent(self) -> None:
         wave = self._wave
         if wave.dispatch.dead:
@@ -96,6 +100,12 @@ class LaneFault:
             wave.served(self.released, self.released_ps)
 
 
+def send_lanes(wave: Wave) -> None:
+    """What a dispatch calls when an instruction of a `LaneWave` cannot be served whole."""
+    assert isinstance(wave, LaneWave)
+    wave.send()
+
+
 class LaneWave(Wave):
     """A wavefront whose instructions access a page a lane.
 
@@ -107,8 +117,8 @@ class LaneWave(Wave):
     def _take(self, clean: bool) -> bool:
         if not super()._take(clean):
             return False
-        stream: Any = self.dispatch.stream
-        self._instructions: Iterator[Instruction] = stream.instructions(self.index)
+        self._waiting: list[LaneFault] = []
+        self._instructions: Iterator[Instruction] = self.dispatch.stream.instructions(self.index)
         return True
 
     def _missing(self) -> bool:
@@ -119,13 +129,16 @@ class LaneWave(Wave):
             waiting: list[LaneFault] = []
             for page in access.issue(lambda page, valid=valid: valid[page] == INVALID):  # type: ignore[misc]
                 waiting.append(LaneFault(self, access, operand, page, waiting))
+            self._waiting = waiting
             if waiting:
-                self._waiting = waiting
                 return True
-        return False
+        return super()._missing()
 
     def send(self) -> None:
         """The lanes of the instruction in hand that found no valid PTE send their accesses."""
+        if not self._waiting:  # an operand that all lanes walk side by side
+            self.dispatch.gpu.retry.fault(self)
+            return
         self.sent_ps = self.dispatch.env.now
         for fault in list(self._waiting):
             fault.send()
@@ -137,5 +150,5 @@ class LaneWave(Wave):
         self.base = base
         self.base_ps = base_ps
         self.start_ps = self.dispatch.env.now
-        self.translation_ps = self.compute_ps = self.hbm_ps = self.link_ps = 0
+        self.waited_ps = self.compute_ps = self.hbm_ps = self.link_ps = 0
         self.lean.resume()

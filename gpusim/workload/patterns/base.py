@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Protocol
 
-from gpusim.hardware.access import AccessStream, Operand, Order, Touch
+from gpusim.hardware.access import AccessStream, Instruction, Operand, Order, Touch
 from gpusim.hardware.caches import Served
 from gpusim.hardware.gpu import Gpu
 from gpusim.hardware.gpuvm import INVALID
@@ -67,6 +67,11 @@ class PatternStream(AccessStream, Protocol):
     waves: int | None = None
     serial_ps: float = 0.0
     shares: Sequence[tuple[int, int]] | None = None
+    lanes: int = 0
+
+    def instructions(self, index: int) -> Iterator[Instruction]:
+        """Lanes that walk side by side are not told apart."""
+        return iter(())
 
 
 class Walk(PatternStream):

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
-from gpusim.hardware.access import AccessKind, Operand, Touch
+from gpusim.hardware.access import AccessKind, Instruction, Operand, Touch
 from gpusim.hardware.gpuvm import INVALID, Region
 from gpusim.workload.patterns.base import PatternStream
 
@@ -34,6 +34,10 @@ class WithCode(PatternStream):
         self.served = inner.served
         self.in_flight_bytes = inner.in_flight_bytes
         self.waves = inner.waves
+        self.lanes = inner.lanes
+
+    def instructions(self, index: int) -> Iterator[Instruction]:
+        return self._inner.instructions(index)
 
     def touches(self, index: int) -> Sequence[Touch]:
         """Missing code first, then what the step itself touches."""

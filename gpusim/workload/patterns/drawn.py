@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from gpusim.hardware.access import Operand, Order, Touch
+from gpusim.hardware.access import Instruction, Operand, Order, Touch
 from gpusim.hardware.caches import Served
 from gpusim.hardware.gpu import Gpu
 from gpusim.hardware.gpuvm import INVALID
@@ -42,6 +42,7 @@ class Drawn(PatternStream):
         table_reads: float,
         in_flight_bytes: float,
         waves: int | None = None,
+        lanes: int = 0,
     ) -> None:
         self.operands = operands
         self._draws = draws
@@ -54,6 +55,21 @@ class Drawn(PatternStream):
         self.table_reads = table_reads
         self.in_flight_bytes = in_flight_bytes
         self.waves = waves
+        self.lanes = lanes
+
+    def instructions(self, index: int) -> Iterator[Instruction]:
+        """Instructions of a step with a page that is missing when they are issued."""
+        index %= self.steps
+        for number, (operand, (accesses, draw)) in enumerate(zip(self.operands, self._draws, strict=True)):
+            generator = np.random.Generator(np.random.PCG64([self._seed, index, number]))
+            pages = draw(generator, accesses, index)
+            for start in range(0, accesses, self.lanes):
+                part = pages[start : start + self.lanes]
+                valid = np.frombuffer(operand.valid, dtype=np.uint8)
+                missing = bool((valid[part] == INVALID).any())
+                del valid  # the region's bytes must be free to change
+                if missing:
+                    yield operand, part.tolist()
 
     def touches(self, index: int) -> Sequence[Touch]:
         """All pages that the step's lanes touch and that are missing, in order of first access; else one of them."""
@@ -134,6 +150,7 @@ def drawn(
         translation_ps=round(latency),
         table_reads=reads,
         in_flight_bytes=outstanding(kernel, gpu),
+        lanes=gpu.spec.compute.lanes,
     )
 
 

@@ -8,13 +8,13 @@ columns within `band` around the diagonal (default: anywhere).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
 from gpusim.errors import InputError, Problem
-from gpusim.hardware.access import Operand, Touch
+from gpusim.hardware.access import Instruction, Operand, Touch
 from gpusim.hardware.caches import Served, uniform_share
 from gpusim.hardware.gpu import Gpu
 from gpusim.hardware.popularity import Popularity
@@ -51,6 +51,11 @@ class Gathering(PatternStream):
         self.served = Served.mixed(
             [(_moved(walk), walk.served), (_moved(gathered), gathered.served)],
         )
+
+        self.lanes = gathered.lanes
+
+    def instructions(self, index: int) -> Iterator[Instruction]:
+        return self._gathered.instructions(index)
 
     def touches(self, index: int) -> Sequence[Touch]:
         return [*self._walk.touches(index), *self._gathered.touches(index)]
@@ -106,6 +111,7 @@ def spmv(kernel: KernelSpec, bound: Sequence[Argument], gpu: Gpu, seed: int) -> 
         translation_ps=round(instructions * latency),
         table_reads=accesses * reads,
         in_flight_bytes=outstanding(kernel, gpu),
+        lanes=gpu.spec.compute.lanes,
     )
     return Gathering(walk, gathered, walk.in_flight_bytes + outstanding(kernel, gpu))
 
