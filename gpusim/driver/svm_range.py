@@ -152,7 +152,7 @@ class SvmRangeList:
         return first, last
 
     def add(self, new: SvmRange) -> None:
-        self._ranges[new.first] = new
+        self._ranges[new.first] = self._found = new
 
     def remove(self, old: SvmRange) -> None:
         """Raises KeyError if it is not there."""

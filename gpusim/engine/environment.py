@@ -194,26 +194,40 @@ class Environment(simpy.Environment):
         """
         queue = self._queue
         self.stopped = False
-        self.limit_ps = inf if limit_ps is None else limit_ps
+        limit: Any = inf if limit_ps is None else limit_ps
+        self.limit_ps = limit
         due = monotonic() + 0.2
         done = 0
         try:
             while not self.stopped:
-                key = self.alarm_key
-                by_queue = bool(queue) and queue[0] < key
-                if not by_queue and key is NEVER:
-                    return False
-                if limit_ps is not None and (queue[0] if by_queue else key)[0] > limit_ps:
-                    self._now = limit_ps
-                    return True
-                if by_queue:
-                    self._now, _, _, event = heappop(queue)
-                    callbacks, event.callbacks = event.callbacks, None
-                    for callback in callbacks:
-                        callback(event)
-                    if not event._ok and not getattr(event, "_defused", False):
-                        raise event._value
+                if queue and queue[0] < self.alarm_key:
+                    entry = heappop(queue)
+                    now = entry[0]
+                    if now > limit:
+                        heappush(queue, entry)
+                        self._now = limit
+                        return True
+                    self._now = now
+                    event = entry[3]
+                    kind = event.__class__
+                    if kind is Lean:
+                        event.resume()
+                    elif kind is Timer:
+                        if event.fn is not None:
+                            event.fn()
+                    else:
+                        callbacks, event.callbacks = event.callbacks, None
+                        for callback in callbacks:
+                            callback(event)
+                        if not event._ok and not getattr(event, "_defused", False):
+                            raise event._value
                 else:
+                    key = self.alarm_key
+                    if key is NEVER:
+                        return False
+                    if key[0] > limit:
+                        self._now = limit
+                        return True
                     self._now = key[0]
                     self._alarm.ring()  # type: ignore[union-attr]  # a key comes with its alarm
                 done += 1

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
+from itertools import chain
 from typing import Any
 
 INVALID = 0
@@ -52,6 +53,7 @@ class Region:
 
     __slots__ = (
         "_align",
+        "_sorted",
         "first_page",
         "fragments",
         "name",
@@ -75,7 +77,8 @@ class Region:
         # until it is mapped, a block counts as what its first touch will make of it
         self.fragments = bytearray([0 if vm.unified else self._align]) * -(-pages >> BLOCK_SHIFT)
         self.writable: bytearray | None = None
-        self.waiting: dict[int, list[Waiter]] = {}
+        self.waiting: dict[int, list[Waiter]] = {}  # by block
+        self._sorted: dict[int, list[Waiter]] = {}  # by page, where blocks are mapped in parts
         self.pending: dict[int, Any] = {}  # what listens to faults keeps here, by block of pages
         self.on_invalidate: list[Callable[[int, int], None]] = []
 
@@ -115,25 +118,33 @@ class Region:
         self.valid[first : last + 1] = bytes([state]) * (last + 1 - first)
         if self.writable is not None:
             self.writable[first : last + 1] = self.valid[first : last + 1]
-        waiting = self.waiting
-        if not waiting:
+        if not self.waiting and not self._sorted:
             return 0
+        return self._tell(first, last, time_ps)
+
+    def _tell(self, first: int, last: int, time_ps: int) -> int:
+        """Let those go on who wait for pages first..last."""
+        waiting, by_page = self.waiting, self._sorted
         blocks: Iterable[int] = range(first >> BLOCK_SHIFT, (last >> BLOCK_SHIFT) + 1)
-        if last - first >> BLOCK_SHIFT > len(waiting):
-            blocks = sorted(waiting)
+        if last - first >> BLOCK_SHIFT > len(waiting) + len(by_page):
+            blocks = sorted(waiting.keys() | {page >> BLOCK_SHIFT for page in by_page})
         told = 0
         for block in blocks:
-            entries = waiting.pop(block, None)
-            if entries is None:
-                continue
-            if first > block << BLOCK_SHIFT or last < (block + 1 << BLOCK_SHIFT) - 1:
-                kept = [waiter for waiter in entries if not first <= waiter.page <= last]
-                if kept:
-                    waiting[block] = kept
-                    entries = [waiter for waiter in entries if first <= waiter.page <= last]
+            entries = waiting.pop(block, [])
+            start, stop = block << BLOCK_SHIFT, block + 1 << BLOCK_SHIFT
+            if first > start or last < stop - 1:
+                # a part of a block: sort by page, once for each waiter, whatever the number of parts
+                for waiter in entries:
+                    by_page.setdefault(waiter.page, []).append(waiter)
+                entries = []
+            if by_page:
+                pages: Iterable[int] = range(max(first, start), min(last + 1, stop))
+                for page in pages:
+                    if page in by_page:
+                        entries.extend(by_page.pop(page))
             if entries:
                 entries[0].valid_together(entries, time_ps)
-            told += len(entries)
+                told += len(entries)
         return told
 
     def _set_fragments(self, first: int, last: int, most: int) -> None:
@@ -185,22 +196,24 @@ class Region:
 
     def try_again(self, time_ps: int) -> None:
         """Queues that were stopped go on: all that wait look for their pages anew."""
-        waiting, self.waiting = self.waiting, {}
-        for entries in waiting.values():
-            for waiter in entries:
-                waiter.valid_at(time_ps)
+        waiters = self.all_waiting()
+        self.drop_waiters()
+        for waiter in waiters:
+            waiter.valid_at(time_ps)
 
     def waiters(self) -> int:
         """Wavefronts that wait for a page of this region."""
-        return sum(len(entries) for entries in self.waiting.values())
+        return len(self.all_waiting())
 
     def all_waiting(self) -> list[Waiter]:
         """Those who wait for a page of this region."""
-        return [waiter for entries in self.waiting.values() for waiter in entries]
+        parts = chain(self.waiting.values(), self._sorted.values())
+        return [waiter for entries in parts for waiter in entries]
 
     def drop_waiters(self) -> None:
         """Forget all waiters: their process has died."""
         self.waiting.clear()
+        self._sorted.clear()
 
 
 def _largest_inside(start: int, end: int) -> int:

@@ -203,6 +203,7 @@ class AddressSpace:
     def __init__(self) -> None:
         self._vmas: SortedDict[int, Vma] = SortedDict()
         self._top = self._BASE
+        self._found: Vma | None = None  # the one found last
 
     def map(self, name: str, pages: int, kind: VmaKind, align_pages: int, *, in_place: bool = False) -> Vma:
         """Make a VMA of `pages` whose first page is a multiple of `align_pages`."""
@@ -214,14 +215,21 @@ class AddressSpace:
 
     def unmap(self, vma: Vma) -> None:
         del self._vmas[vma.first]
+        self._found = None
 
     def find(self, page: int) -> Vma | None:
         """The VMA that holds a virtual page."""
+        found = self._found
+        if found is not None and found.first <= page <= found.last:
+            return found
         position = self._vmas.bisect_right(page) - 1
         if position < 0:
             return None
         vma: Vma = self._vmas.peekitem(position)[1]
-        return vma if page <= vma.last else None
+        if page > vma.last:
+            return None
+        self._found = vma
+        return vma
 
     def __iter__(self):  # type: ignore[no-untyped-def]
         return iter(self._vmas.values())
