@@ -48,10 +48,10 @@ def random_stream(seed: int, name: str) -> np.random.Generator:
 class ThreadMemory:
     """Host memory as one thread gets it: at its own rate, as long as all have enough."""
 
-    def __init__(self, network: Network, rate_bytes_per_s: float, pace: float) -> None:
+    def __init__(self, network: Network, rate_bytes_per_s: float, pace: float, cost: float = 1.0) -> None:
         self._network = network
         self._rate = rate_bytes_per_s / pace
-        self._way = ((HOST_MEMORY, pace),)
+        self._way = ((HOST_MEMORY, cost * pace),)
 
     def enter(self, size_bytes: int, resume: Callable[[], None]) -> None:
         """Move `size_bytes`, then call `resume`."""
@@ -206,6 +206,9 @@ class Hardware:
             processes=[],
             host_memory=ThreadMemory(
                 self.network, host_spec.thread_bandwidth, recorder.pace(Kind.HOST_MEMORY)
+            ),
+            copy_memory=ThreadMemory(
+                self.network, host_spec.copy_bandwidth, recorder.pace(Kind.BOUNCE_COPY), cost=2.0
             ),
             file_io=self.storage.file_io,
         )

@@ -17,6 +17,7 @@ from gpusim.runtime.hip import Hip, Thread
 from gpusim.runtime.memory import bring_back
 from gpusim.runtime.operation import Operation
 from gpusim.runtime.operations import staged
+from gpusim.runtime.staging import bounce_copy, staged_down, staged_up
 
 
 class Place(StrEnum):
@@ -53,7 +54,7 @@ def memcpy(
         if Place.DEVICE not in (place_to, place_from):
             yield from _prepare(hip, chain, source, *origin, write=False)
             yield from _prepare(hip, chain, target, *to, write=True)
-            yield Kind.BOUNCE_COPY, round(length * 1e12 / hip.node.host_spec.copy_bandwidth)
+            yield bounce_copy(hip, length)
         elif place_to is place_from:
             gpu = hip.node.devices[device_from].gpu
             yield from (
@@ -134,29 +135,6 @@ def _peer(hip: Hip, gpu: Gpu, target: int, size: int) -> Stages:
     else:
         yield Kind.COPY_SETUP, gpu.spec.sdma.copy_d2d
         yield _blit(gpu, by_kernel, size)
-
-
-def _chunks(hip: Hip, gpu: Gpu, size: int) -> tuple[list[int], Callable[[int], int]]:
-    chunk = gpu.spec.sdma.staging
-    sizes = [min(chunk, size - first) for first in range(0, size, chunk)]
-    rate = hip.node.host_spec.copy_bandwidth
-    return sizes, lambda part: round(part * 1e12 / rate)
-
-
-def staged_up(hip: Hip, gpu: Gpu, size: int) -> Stages:
-    """Host to device: the CPU fills one staging buffer while SDMA empties the other."""
-    sizes, bounce = _chunks(hip, gpu, size)
-    yield Kind.BOUNCE_COPY, bounce(sizes[0])
-    for part, following in zip(sizes, [*sizes[1:], 0], strict=True):
-        yield sdma_transfer(gpu, gpu.h2d, part, (Kind.BOUNCE_COPY, bounce(following)))
-
-
-def staged_down(hip: Hip, gpu: Gpu, size: int) -> Stages:
-    """Device to host: SDMA fills one staging buffer while the CPU empties the other."""
-    sizes, bounce = _chunks(hip, gpu, size)
-    for part, previous in zip(sizes, [0, *sizes[:-1]], strict=True):
-        yield sdma_transfer(gpu, gpu.d2h, part, (Kind.BOUNCE_COPY, bounce(previous)))
-    yield Kind.BOUNCE_COPY, bounce(sizes[-1])
 
 
 def _inside(gpu: Gpu, size: int) -> Stages:

@@ -93,6 +93,7 @@ class Node:
     follows_use: bool  # an eviction policy wants to know what wavefronts use
     processes: list[KfdProcess]  # all of the node
     host_memory: MemoryPort
+    copy_memory: MemoryPort  # the same for bytes that a thread copies, which it reads and writes
     file_io: FileIo | None = None  # None where the CPU profile has no numbers for it
 
 

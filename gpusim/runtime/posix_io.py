@@ -16,13 +16,13 @@ from gpusim.errors import CallError
 from gpusim.hardware.gpu import Gpu
 from gpusim.kinds import Kind
 from gpusim.runtime.allocation import Allocation, Allocator
-from gpusim.runtime.copies import staged_down, staged_up
 from gpusim.runtime.file_job import Block, Bounce
 from gpusim.runtime.hip import Hip
 from gpusim.runtime.hipfile.faults import FaultPlace
 from gpusim.runtime.hipfile.library import HipFile
 from gpusim.runtime.hipfile.synchronous import failure
 from gpusim.runtime.operations import in_null_stream
+from gpusim.runtime.staging import staged_down, staged_up
 
 _REASON = "the program calls pread and pwrite itself"
 

@@ -72,3 +72,13 @@ def test_a_timed_job_asks_until_its_time_is_over() -> None:
     ran = run(read(", duration: 10ms"))
     assert ran.step("job") == pytest.approx(10e6, rel=0.1)
     assert ran.io("posix", "read")["bytes"] == ran.step("job", "bytes")
+
+
+def test_a_pageable_copy_takes_memory_bandwidth_twice() -> None:
+    """A thread copies 10.6 GB/s: with 10.6 GB/s of memory in all, reading and writing take twice as long."""
+    write = read(verb="file_write", more=", direct: true")
+    usual = run(write).io("posix", "write")
+    narrow = run(write, top="overrides: {cpu.bandwidth: 10.6GB/s}").io("posix", "write")
+    took = [io["time"]["bounce_copy"] * io["latency_ns"]["mean"] for io in (usual, narrow)]
+    assert took[0] == pytest.approx(MIB / 10.6, rel=0.01)
+    assert took[1] == pytest.approx(2 * took[0], rel=0.02)

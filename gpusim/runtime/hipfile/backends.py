@@ -141,25 +141,40 @@ class Outcome:
         self.failed: str | None = None  # the error of the fast path, also where a retry followed
 
 
-def serve(request: Request, config: Configuration, system: System, outcome: Outcome) -> Bytes:
-    """Score, carry out, and retry once on the fallback; returns the bytes moved. Raises CallError."""
+def begin(request: Request, config: Configuration, system: System, outcome: Outcome) -> Bytes:
+    """Score a request, and give what carries it out. Raises CallError where nobody does, or its range is bad."""
     (fast, refusal), (slow, fallback_refusal) = scores(request, config)
     outcome.fastpath_score = fast
     outcome.fallback_score = slow
     outcome.failed = None
+    outcome.reason = refusal
     if fast > slow:
         outcome.path = "fastpath"
-        outcome.reason = refusal
-        try:
-            return (yield from fastpath(request, config, system))
-        except CallError as error:
-            outcome.failed = error.code
-            if error.code not in _RETRIED or slow == REFUSED:
-                raise
-            outcome.path, outcome.reason = "fastpath_then_fallback", _RETRIED[error.code]
-        return (yield from fallback(request, config, system))
+        return fastpath(request, config, system)
     if slow != REFUSED:
-        outcome.path, outcome.reason = "fallback", refusal
-        return (yield from fallback(request, config, system))
+        outcome.path = "fallback"
+        return fallback(request, config, system)
     outcome.path, outcome.reason = "rejected", fallback_refusal
     raise CallError(codes.INTERNAL)
+
+
+def retry(
+    request: Request, config: Configuration, system: System, outcome: Outcome, error: CallError
+) -> Bytes:
+    """What repeats a request that ended with `error`: the fallback, once, for two errors. Else raises `error`."""
+    if outcome.path != "fastpath":
+        raise error
+    outcome.failed = error.code
+    if error.code not in _RETRIED or outcome.fallback_score == REFUSED:
+        raise error
+    outcome.path, outcome.reason = "fastpath_then_fallback", _RETRIED[error.code]
+    return fallback(request, config, system)
+
+
+def serve(request: Request, config: Configuration, system: System, outcome: Outcome) -> Bytes:
+    """Score, carry out, and retry once on the fallback; returns the bytes moved. Raises CallError."""
+    try:
+        return (yield from begin(request, config, system, outcome))
+    except CallError as error:
+        again = retry(request, config, system, outcome, error)
+    return (yield from again)

@@ -10,11 +10,11 @@ from gpusim.engine.stages import Stages
 from gpusim.errors import CallError
 from gpusim.hardware.gpu import Gpu
 from gpusim.kinds import Kind
-from gpusim.runtime.copies import staged_down, staged_up
 from gpusim.runtime.hip import Hip
 from gpusim.runtime.hipfile.faults import FaultPlace
 from gpusim.runtime.hipfile.scoring import Request
 from gpusim.runtime.operations import in_null_stream
+from gpusim.runtime.staging import staged_down, staged_up
 from gpusim.spec import PAGE_BYTES
 
 if TYPE_CHECKING:

@@ -9,6 +9,7 @@ from gpusim.engine.stages import Stages
 from gpusim.errors import CallError, SimulatedFailure
 from gpusim.runtime.file_job import Block
 from gpusim.runtime.hip import Hip
+from gpusim.runtime.hipfile.backends import begin, retry
 from gpusim.runtime.hipfile.client import Client
 from gpusim.runtime.hipfile.library import HipFile
 from gpusim.runtime.hipfile.registration import BufferRecord, look_up
@@ -40,7 +41,7 @@ def synchronous(
 ) -> Stages:
     """The stages of one thread. What a call leaves (a short count) is asked for again; 0 bytes end the job."""
     client = Client(hip, library, chain, write=write)
-    kfd = hip.kfd
+    calls, outcome, config, kfd = client.calls, client.outcome, library.config, hip.kfd
     call = "hipFileWrite" if write else "hipFileRead"
     try:
         request = new_request(library, file, buffer, write)
@@ -51,7 +52,10 @@ def synchronous(
             request.file_offset, request.buffer_offset, request.size = offset, place, size
             while True:
                 start = chain.time_ps
-                moved = yield from client.request(request)
+                try:
+                    moved = yield from begin(request, config, calls, outcome)
+                except CallError as error:
+                    moved = yield from retry(request, config, calls, outcome, error)
                 client.answered(request, start, moved)
                 if moved == request.size or not moved or kfd.dead:
                     break

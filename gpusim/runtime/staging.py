@@ -1,0 +1,62 @@
+"""Pageable copies: through two pinned staging buffers of HIP, one filled while the other is emptied.
+
+The CPU's part reads and writes host memory, which it shares with other threads, the page cache and drives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from gpusim.driver.migrate import sdma_transfer
+from gpusim.engine.stages import Stages, Transfer
+from gpusim.hardware.gpu import Gpu
+from gpusim.kinds import Kind
+from gpusim.runtime.hip import Hip
+
+
+def staged_up(hip: Hip, gpu: Gpu, size: int) -> Stages:
+    """Host to device: the CPU fills one staging buffer while SDMA empties the other."""
+    sizes = _chunks(gpu, size)
+    yield bounce_copy(hip, sizes[0])
+    for part, following in zip(sizes, [*sizes[1:], 0], strict=True):
+        yield _beside(sdma_transfer(gpu, gpu.h2d, part), hip, following)
+
+
+def staged_down(hip: Hip, gpu: Gpu, size: int) -> Stages:
+    """Device to host: SDMA fills one staging buffer while the CPU empties the other."""
+    sizes = _chunks(gpu, size)
+    for part, previous in zip(sizes, [0, *sizes[:-1]], strict=True):
+        yield _beside(sdma_transfer(gpu, gpu.d2h, part), hip, previous)
+    yield bounce_copy(hip, sizes[-1])
+
+
+def bounce_copy(hip: Hip, size: int) -> Transfer:
+    """A thread copies `size` bytes from host memory to host memory."""
+    return Transfer(Kind.BOUNCE_COPY, partial(hip.node.copy_memory.enter, size))
+
+
+def _chunks(gpu: Gpu, size: int) -> list[int]:
+    chunk = gpu.spec.sdma.staging
+    return [min(chunk, size - first) for first in range(0, size, chunk)]
+
+
+def _beside(transfer: Transfer, hip: Hip, size: int) -> Transfer:
+    """`transfer` and a bounce copy of `size` bytes at once: the longer of the two gets the whole stretch."""
+    if not size:
+        return transfer
+    by_engine, engine = transfer.start, transfer.kind
+    running = [2]
+
+    def start(done: Callable[[], None]) -> None:
+        def ended(kind: int) -> None:
+            running[0] -= 1
+            if not running[0]:
+                transfer.kind = kind
+                done()
+
+        by_engine(partial(ended, engine))
+        hip.node.copy_memory.enter(size, partial(ended, Kind.BOUNCE_COPY))
+
+    transfer.start = start
+    return transfer
