@@ -54,6 +54,7 @@ class ProcessData:
     outcome: str
     error: str | None
     end_ps: int
+    kfd: Mapping[str, int] = field(default_factory=dict)  # KFD's counters: faults, page_in, page_out
 
 
 @dataclass(frozen=True, slots=True)

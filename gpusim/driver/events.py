@@ -83,8 +83,8 @@ class EventLog:
         return len(self._rows) // self.WIDTH
 
     def count(self, process: int, counter: str, more: int = 1) -> None:
-        """The counters of a process that KFD keeps in sysfs: faults, page_in, page_out."""
-        counters = self.counters.setdefault(process, {"faults": 0, "page_in": 0, "page_out": 0})
+        """The counters of pages that KFD keeps for a process in sysfs: page_in, page_out."""
+        counters = self.counters.setdefault(process, {"page_in": 0, "page_out": 0})
         counters[counter] += more
 
     def _add(self, event: SmiEvent, time_ps: int, process: int, *numbers: int) -> None:

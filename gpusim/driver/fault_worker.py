@@ -253,7 +253,6 @@ class FaultWorker:
             gpu.releasing = path
             waiters = plan.map(region, now)
         plan.close(now, path[1])
-        self.events.count(process.number, "faults")
         if self.events.on:
             at = region.first_page + page
             self.events.fault_end(now, process.number, at, gpu.index, migrated=plan.migrated)

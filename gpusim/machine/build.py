@@ -173,6 +173,8 @@ class Machine:
     def _killed(self, program: ProgramProcess) -> None:
         """A process has died: the hardware forgets it."""
         kfd = program.hip.kfd
+        if program.outcome == "vm_fault":
+            self.hardware.events.vm_fault(self.env.now, program.number)
         for worker, device in zip(self.hardware.workers, self.hardware.node.devices, strict=True):
             worker.drop(kfd)
             device.gpu.kill(kfd.vms[device.gpu.index])

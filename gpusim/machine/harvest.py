@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,10 +12,11 @@ from gpusim.driver.svm_range import CPU
 from gpusim.engine.timeline import Timeline
 from gpusim.kinds import Kind
 from gpusim.machine.answer import bound, formula, notes
-from gpusim.rundata import FaultCounts, MigrationTotal, ResourceUse, RunData
+from gpusim.rundata import FaultCounts, MigrationTotal, ProcessData, ResourceUse, RunData
 
 if TYPE_CHECKING:
     from gpusim.machine.build import Machine
+    from gpusim.workload.process import ProgramProcess
 
 #: outcomes from best to worst; the run has the worst of its processes'
 OUTCOMES = (
@@ -57,7 +59,7 @@ def harvest(machine: Machine, *, limited: bool, events: bool = False) -> RunData
     data = RunData(
         makespan_ps=makespan,
         outcome=outcome,
-        processes=[process.data() for process in machine.processes],
+        processes=[_process(machine, process, faults) for process in machine.processes],
         steps=sorted(machine.steps, key=lambda step: (step.start_ps, step.end_ps)),
         faults=faults,
         migrations=_migrations(machine),
@@ -81,6 +83,17 @@ def harvest(machine: Machine, *, limited: bool, events: bool = False) -> RunData
     data.formula = formula(machine, data)
     data.notes = notes(machine, data)
     return data
+
+
+def _process(machine: Machine, process: ProgramProcess, faults: list[FaultCounts]) -> ProcessData:
+    """How a process ended, with KFD's counters: each vector that the driver looked at counts as a fault."""
+    looked = ("serviced", "skipped_recent", "failed")
+    own = [count.counts for count in faults if count.process == process.name]
+    pages = machine.hardware.events.counters.get(process.number, {"page_in": 0, "page_out": 0})
+    if not own:
+        return process.data()
+    total = sum(counts.get(name, 0) for counts in own for name in looked)
+    return replace(process.data(), kfd={"faults": total, **pages})
 
 
 def _stuck(machine: Machine, name: str) -> str:

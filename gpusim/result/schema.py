@@ -237,6 +237,14 @@ def summary_schema() -> dict[str, Any]:
         "outcome": _is("string", enum=list(OUTCOMES)),
         "error": maybe_words,
         "end_ns": number,
+        "kfd": _object(
+            {
+                "faults": _is("integer", "retry faults that the driver looked at"),
+                "page_in": _is("integer", "pages moved to VRAM"),
+                "page_out": _is("integer", "pages moved to RAM"),
+            },
+            text="the counters that KFD keeps for a process; absent where no GPU took part",
+        ),
     }
     per = {
         "per_gpu": _map(faults, "the same by GPU"),
@@ -261,7 +269,7 @@ def summary_schema() -> dict[str, Any]:
                 "bound_by": maybe_words,
                 "formula": maybe_words,
                 "outcome": _is("string", "the worst of the processes' outcomes", enum=list(OUTCOMES)),
-                "processes": _is("array", items=_object(process)),
+                "processes": _is("array", items=_object(process, optional=("kfd",))),
                 "makespan_ns": number,
                 "steps": _is("array", items=_object(step)),
                 "faults": _object(counters | per, optional=FAULT_COUNTERS),

@@ -40,7 +40,13 @@ def build(scenario: Scenario, data: RunData) -> dict[str, Any]:
         "formula": data.formula,
         "outcome": data.outcome,
         "processes": [
-            {"name": p.name, "outcome": p.outcome, "error": p.error, "end_ns": p.end_ps / 1000}
+            {
+                "name": p.name,
+                "outcome": p.outcome,
+                "error": p.error,
+                "end_ns": p.end_ps / 1000,
+                **({"kfd": dict(p.kfd)} if p.kfd else {}),
+            }
             for p in data.processes
         ],
         "makespan_ns": data.makespan_ps / 1000,
