@@ -35,12 +35,17 @@ def state_of(place: int, gpu: int) -> int:
     return PEER + place - VRAM if VRAM <= place < SWAPPED else HOST
 
 
-def map_as_it_lies(region: Region, vma: Vma, first: int, last: int, now_ps: int) -> int:
-    """Map pages first..last on the region's GPU where they are; how many wavefronts that lets go on."""
+def map_as_it_lies(
+    region: Region, vma: Vma, first: int, last: int, now_ps: int, *, writable: bool = True
+) -> int:
+    """Map pages first..last on the region's GPU where they are; how many wavefronts that lets go on.
+
+    What lies in huge pages of the host gets fragments of their size.
+    """
     told = 0
     for start, end, place in runs(vma, first, last):
         state = state_of(place, region.vm.gpu)
-        told += region.map(start - vma.first, end - vma.first, state, now_ps)
+        told += region.map(start - vma.first, end - vma.first, state, now_ps, writable=writable)
         if state == HOST and vma.huge is not None:
             join_fragments(region, vma, start, end)
     return told

@@ -23,7 +23,7 @@ from gpusim.linux.address_space import Vma
 from gpusim.linux.paging import Paging
 
 #: attempts without success after which nothing can be expected of another one
-MOST_ATTEMPTS = 1000
+MOST_ATTEMPTS = 100
 
 
 class QueueRestore:
@@ -113,10 +113,7 @@ class QueueRestore:
             if rights is None or not rights.read:
                 continue
             for region in self._process.regions_of(vma):
-                map_as_it_lies(region, vma, start, end, self._env.now)
-                if not rights.write:
-                    region.track_writes()
-                    region.forbid_writes(start - vma.first, end - vma.first)
+                map_as_it_lies(region, vma, start, end, self._env.now, writable=rights.write)
         for svm in self._process.ranges.within(first, last):
             svm.validated_ps = self._env.now
             svm.validated_by = by

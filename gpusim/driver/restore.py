@@ -24,13 +24,14 @@ from gpusim.driver.placement import (
 )
 from gpusim.driver.policies import PrefetchPolicy, widened
 from gpusim.driver.svm_range import CPU, SvmRange
-from gpusim.driver.switches import RecentSkip, Unit
+from gpusim.driver.switches import Hmm, RecentSkip, Unit
 from gpusim.driver.table_writer import TableWriter
+from gpusim.driver.watch import Watch
 from gpusim.engine.stages import Stages, Transfer
 from gpusim.errors import SimulatedFailure
 from gpusim.hardware.gpuvm import HOST, LOCAL, Region
 from gpusim.kinds import Kind
-from gpusim.linux.address_space import RAM, VRAM, Vma, VmaKind
+from gpusim.linux.address_space import RAM, SWAPPED, VRAM, Vma, VmaKind
 from gpusim.linux.paging import Paging
 from gpusim.spec import PAGE_BYTES
 
@@ -47,9 +48,12 @@ class Restore:
         migrations: list[Migration],
         same_hive: SameHive,
         tables: TableWriter,
+        watch: Watch,
         apu: bool = False,
         prefetch: PrefetchPolicy = PrefetchPolicy.DRIVER,
     ) -> None:
+        self._watch = watch
+        self._blocking = driver.switches.hmm is Hmm.MAY_SLEEP
         self._gpu = gpu_index
         self._same_hive = same_hive
         self._prefetch = prefetch
@@ -107,6 +111,7 @@ class Restore:
 
     def stages(self, process: KfdProcess, vma: Vma, page: int, plan: Plan) -> Stages:
         """Serve a fault on virtual page `page`; fills `plan`. Raises SimulatedFailure where the fault is fatal."""
+        self._watch.restoring(process, vma, page, f"gpu[{self._gpu}]")
         fixed = self._costs.restore
         svm = process.ranges.find(page)
         if svm is None:
@@ -135,6 +140,11 @@ class Restore:
         rights = vma.rights(page)
         writable = rights is not None and rights.write
         plan.read_only = not writable or svm.attributes.has(SvmFlag.GPU_RO)
+        if not self._blocking and vma.count(first, last, SWAPPED):
+            self._paging.start_reading(vma, first, last, f"{process.name}: {vma.name}")
+            self._watch.waits_for_io(process, page)
+            plan.again = True  # HMM does not wait for the drive: the access has to fault again
+            return
         yield from self.map_stages(process, vma, first, last, write=writable)
 
     def _whole(self, svm: SvmRange, page: int) -> tuple[int, int]:
@@ -198,7 +208,7 @@ class Plan:
     `svm` is the range whose migrate mutex is held until then.
     """
 
-    __slots__ = ("first", "last", "migrated", "read_only", "sequence", "state", "svm", "vma")
+    __slots__ = ("again", "first", "last", "migrated", "read_only", "sequence", "state", "svm", "vma")
 
     def __init__(self) -> None:
         self.svm: SvmRange | None = None
@@ -209,22 +219,21 @@ class Plan:
         self.migrated = False
         self.sequence = 0
         self.read_only = False
+        self.again = False
 
     def map(self, region: Region, now_ps: int) -> int:
         """Make the PTEs valid; how many wavefronts waited for them."""
         vma, base = self.vma, region.first_page
-        if self.read_only:
-            region.track_writes()
         place = VRAM + region.vm.gpu if self.state == LOCAL else RAM
-        if vma is None or vma.count(self.first, self.last, place) == self.last - self.first + 1:
+        if not self.read_only and (
+            vma is None or vma.count(self.first, self.last, place) == self.last - self.first + 1
+        ):
             waiters = region.map(self.first - base, self.last - base, self.state, now_ps)
             if self.state == HOST and vma is not None and vma.huge is not None:
                 join_fragments(region, vma, self.first, self.last)
-        else:
-            waiters = map_as_it_lies(region, vma, self.first, self.last, now_ps)
-        if self.read_only:
-            region.forbid_writes(self.first - base, self.last - base)
-        return waiters
+            return waiters
+        assert vma is not None  # only a restore that was examined is read-only
+        return map_as_it_lies(region, vma, self.first, self.last, now_ps, writable=not self.read_only)
 
     def close(self, now_ps: int | None, by: int = 0) -> None:
         """The range's migrate mutex is free again; `now_ps`, and the span that led there, where it was mapped."""
@@ -238,8 +247,8 @@ class Plan:
 
     @property
     def raced(self) -> bool:
-        """Was the range invalidated while it was being mapped?"""
-        return self.svm is not None and self.svm.sequence != self.sequence
+        """Was the range invalidated while it was being mapped, or is it not all there yet? (-EAGAIN)"""
+        return self.again or (self.svm is not None and self.svm.sequence != self.sequence)
 
 
 def is_svm(vma: Vma | None) -> bool:

@@ -96,14 +96,14 @@ SUPPORTED: dict[str, frozenset[str]] = {
     "dedup": frozenset({"cam", "filter", "address_vmid"}),
     "ack": frozenset({"always", "on_success"}),
     "replay": frozenset({"retry_until_valid", "fault_done_command"}),
-    "placement": frozenset({"kfd"}),
+    "placement": frozenset({"kfd", "preferred_is_node"}),
     "service": frozenset({"one_worker", "per_vmid"}),
     "unit": frozenset({"page", "granule", "range"}),
     "recent_skip": frozenset({"2ms", "off"}),
     "apu": frozenset({"retry_hmm", "ats_pri"}),
     "peer_migration": frozenset({"through_ram", "direct"}),
     "throttle": frozenset({"none", "merge"}),
-    "hmm": frozenset({"may_sleep"}),
+    "hmm": frozenset({"may_sleep", "non_blocking"}),
     "xnack_switch": frozenset({"when_no_queues", "never"}),
 }
 

@@ -196,6 +196,7 @@ class Dispatch:
             region.on_invalidate.remove(self._invalidated)
         self.dead = True
         self.gpu.wave_steps += self.total
+        self.vm.steps_done += self.total
         self.gpu.ended(self, path)
         self._done(path)
 

@@ -96,19 +96,24 @@ class Region:
         if self.writable is None:
             self.writable = bytearray(self.valid)
 
-    def forbid_writes(self, first: int, last: int) -> None:
-        """The PTEs of pages first..last have no write bit. Kernels launched before `track_writes` do not notice."""
-        if self.writable is not None:
-            self.writable[first : last + 1] = bytes(last + 1 - first)
-
     def seen(self, write: bool) -> bytearray:
         """What an access of this kind finds: `valid`, or `writable`."""
         return self.writable if write and self.writable is not None else self.valid
 
-    def map(self, first: int, last: int, state: int, time_ps: int, fragment: int | None = None) -> int:
+    def map(
+        self,
+        first: int,
+        last: int,
+        state: int,
+        time_ps: int,
+        fragment: int | None = None,
+        *,
+        writable: bool = True,
+    ) -> int:
         """Make the PTEs of pages first..last valid at `time_ps`; tell those who waited, and say how many.
 
-        `fragment` is the largest that the memory behind them allows (log2 of pages); by default VRAM allows all.
+        `fragment` is the largest that the memory behind them allows (log2 of pages); by default VRAM allows all. Not
+        `writable`: without the write bit. Kernels launched before `track_writes` do not notice that.
         """
         if first == last:
             self.fragments[first >> BLOCK_SHIFT] = 0
@@ -116,8 +121,11 @@ class Region:
             most = fragment if fragment is not None else HUGE if state == LOCAL else 0
             self._set_fragments(first, last, min(most, self._align))
         self.valid[first : last + 1] = bytes([state]) * (last + 1 - first)
+        if not writable:
+            self.track_writes()
         if self.writable is not None:
-            self.writable[first : last + 1] = self.valid[first : last + 1]
+            here = self.valid[first : last + 1] if writable else bytes(last + 1 - first)
+            self.writable[first : last + 1] = here
         if not self.waiting and not self._sorted:
             return 0
         return self._tell(first, last, time_ps)
@@ -191,7 +199,8 @@ class Region:
         for cut in list(self.on_invalidate):
             cut(first, last)
         self.valid[first : last + 1] = bytes(last + 1 - first)
-        self.forbid_writes(first, last)
+        if self.writable is not None:
+            self.writable[first : last + 1] = bytes(last + 1 - first)
         return True
 
     def try_again(self, time_ps: int) -> None:
@@ -239,6 +248,7 @@ class Vm:
         "regions",
         "retry",
         "states",
+        "steps_done",
         "stopped",
         "unified",
         "vmid",
@@ -259,6 +269,7 @@ class Vm:
         self.dead = False
         self.stopped = False  # its queues are evicted: wavefronts wait, and fault nothing
         self.regions: dict[int, Region] = {}
+        self.steps_done = 0  # wave steps of kernels that have ended
 
     def add(self, region: Region) -> None:
         self.regions[region.first_page] = region

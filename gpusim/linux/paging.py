@@ -25,6 +25,7 @@ class Paging:
         self._env = env
         self._cost = spec.pages
         self._swap = Server(env, "host.swap")
+        self._reading: set[tuple[Vma, int]] = set()
         self.swapped = 0  # pages on the swap device
 
     def fault_in(self, vma: Vma, first: int, last: int, what: str, *, write: bool, trap: bool) -> Stages:
@@ -143,6 +144,25 @@ class Paging:
         reached = yield Kind.PAGE_ALLOC, pages * (self._cost.fault + self._cost.alloc)
         _, done = self._swap.reserve(self.swap_in_ps(pages), max(reached, self._env.now))
         yield Until(Kind.SWAP_IO, done)
+
+    def start_reading(self, vma: Vma, first: int, last: int, what: str) -> None:
+        """Read swapped pages without waiting for it; they are in RAM when it has ended."""
+        if (vma, first) in self._reading:
+            return
+        pages = vma.count(first, last, SWAPPED)
+        self.host.take(pages, what)
+        self._reading.add((vma, first))
+        _, end = self._swap.reserve(self.swap_in_ps(pages))
+
+        def ended() -> None:
+            self._reading.discard((vma, first))
+            here = vma.count(first, last, SWAPPED)
+            start, stop = first - vma.first, last - vma.first + 1
+            vma.where[start:stop] = vma.where[start:stop].replace(bytes([SWAPPED]), bytes([RAM]))
+            self.host.give_back(pages - here)  # what has gone meanwhile
+            self.forget_swapped(here)
+
+        self._env.call_at(end, ended)
 
     def forget_swapped(self, pages: int) -> None:
         """Pages on the swap device are no longer needed there."""

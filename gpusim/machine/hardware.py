@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -11,12 +11,14 @@ from gpusim.driver.driver_spec import DriverSpec
 from gpusim.driver.events import EventLog
 from gpusim.driver.eviction import Eviction
 from gpusim.driver.fault_log import FaultLog
+from gpusim.driver.kfd_process import KfdProcess
 from gpusim.driver.migrate import Migration, MigrationLog
 from gpusim.driver.policies import EvictionPolicy, choice
 from gpusim.driver.restore import Restore
 from gpusim.driver.svm_range import largest_range_pages
 from gpusim.driver.table_writer import TableWriter
 from gpusim.driver.vram import Vram
+from gpusim.driver.watch import Watch
 from gpusim.engine.environment import Environment
 from gpusim.engine.flows import Network
 from gpusim.engine.record import Recorder
@@ -56,6 +58,11 @@ class ThreadMemory:
     def enter(self, size_bytes: int, resume: Callable[[], None]) -> None:
         """Move `size_bytes`, then call `resume`."""
         self._network.transfer(self._way, size_bytes, cap_bytes_per_s=self._rate, done=lambda _: resume())
+
+
+def _steps(devices: Sequence[Device], process: KfdProcess) -> int:
+    """Wave steps of a process that have completed on any GPU."""
+    return sum(device.gpu.steps_of(process.vms[device.gpu.index]) for device in devices)
 
 
 class Hardware:
@@ -152,6 +159,7 @@ class Hardware:
             for other in devices:
                 if other is not device:
                     device.gpu.add_peer(other.gpu, self.xgmi, self.fabric)
+        watch = Watch(env=env, steps=lambda process: _steps(devices, process))
         migrations = [device.migration for device in devices]
         for worker, device in zip(self.workers, devices, strict=True):
             gpu = device.gpu
@@ -162,6 +170,7 @@ class Hardware:
                 migrations=migrations,
                 same_hive=self.xgmi.same_hive,
                 tables=device.tables,
+                watch=watch,
                 apu=device.apu,
                 prefetch=policy.prefetch,
             )

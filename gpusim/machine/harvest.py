@@ -97,14 +97,22 @@ def _process(machine: Machine, process: ProgramProcess, faults: list[FaultCounts
 
 
 def _stuck(machine: Machine, name: str) -> str:
-    waiting = [
-        f"{region.waiters()} wavefronts wait for {region.name}"
-        for process in machine.processes
-        if process.name == name
-        for vm in process.hip.kfd.vms.values()
-        for region in vm.regions.values()
-        if region.waiters()
-    ]
+    """Nothing is left to happen, and a process waits: for what, and who holds its lock."""
+    waiting = []
+    for process in machine.processes:
+        if process.name != name:
+            continue
+        kfd = process.hip.kfd
+        for vm in kfd.vms.values():
+            for region in vm.regions.values():
+                if region.waiters():
+                    page = min(waiter.page for waiter in region.all_waiting()) + region.first_page
+                    count, where = region.waiters(), f"{region.name}, first for page {page:#x}"
+                    waiting.append(f"{count} wavefronts of gpu[{vm.gpu}] wait for {where}")
+        if kfd.stopped:
+            waiting.append("its queues are stopped, and nothing restores them")
+        if kfd.lock.holder is not None:
+            waiting.append(f"{kfd.lock.name} is held, and {kfd.lock.waiters} wait for it")
     what = "; ".join(waiting) or "its threads wait for a barrier or an event that nobody reaches"
     return f"nothing can happen any more, and {name} has not ended: {what}"
 

@@ -119,11 +119,8 @@ def map_on(hip: Hip, vma: Vma, svm: SvmRange, first: int, last: int, gpus: list[
             for gpu in gpus:
                 region = kfd.region(vma, gpu)
                 node.devices[gpu].gpu.releasing = chain.snapshot()
-                if read or read_only:
-                    region.track_writes()
-                map_as_it_lies(region, vma, start, end, hip.env.now)
-                if read or read_only:
-                    region.forbid_writes(start - vma.first, end - vma.first)
+                writable = not (read or read_only)
+                map_as_it_lies(region, vma, start, end, hip.env.now, writable=writable)
             svm.mapped = True
             svm.validated_ps = hip.env.now
             svm.validated_by = chain.row

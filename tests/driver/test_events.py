@@ -22,7 +22,12 @@ def told(*args, **keys):
 
 
 def test_a_gpu_first_touch_is_fault_start_migration_fault_end():
-    assert [number for number, _ in told([touch("x"), launch(reads="x")], buffers=ONE)] == ["7", "5", "6", "8"]
+    assert [number for number, _ in told([touch("x"), launch(reads="x")], buffers=ONE)] == [
+        "7",
+        "5",
+        "6",
+        "8",
+    ]
 
 
 def test_a_second_granule_of_a_mapped_range_is_unmapped_within_its_migration():

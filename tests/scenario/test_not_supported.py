@@ -55,7 +55,7 @@ def test_file_steps_want_a_file_of_the_process(right: str, verb: str) -> None:
     ("old", "new", "feature"),
     [
         (BUFFER, "x: {size: 4GiB, allocator: malloc, numa: 0}", "numa"),
-        ("preset: kfd-6.12", "hmm: non_blocking", "driver switch hmm: non_blocking"),
+        ("preset: kfd-6.12", "apu: ats_pri", "driver switch apu: ats_pri"),
     ],
 )
 def test_other_features_of_later_answer_the_same(right: str, old: str, new: str, feature: str) -> None:
