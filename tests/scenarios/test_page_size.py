@@ -22,12 +22,12 @@ def test_scattered_4_kib_pages_cost_fifteen_percent():
 
 
 def test_more_walkers_make_page_size_matter_less():
-    scenario = gs.load(FILE).with_(**{"overrides": {"gpu.walker.walkers": 64}})
+    scenario = gs.load(FILE).with_(overrides={"gpu.walker.walkers": 64})
     ran = gs.run(scenario)
     assert ran.metric("steps.small.duration_ns") / ran.metric("steps.large.duration_ns") < 1.02
 
 
 def test_fewer_make_it_matter_more():
-    scenario = gs.load(FILE).with_(**{"overrides": {"gpu.walker.walkers": 13}})
+    scenario = gs.load(FILE).with_(overrides={"gpu.walker.walkers": 13})
     ran = gs.run(scenario)
     assert ran.metric("steps.small.duration_ns") / ran.metric("steps.large.duration_ns") > 2
