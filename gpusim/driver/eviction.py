@@ -28,9 +28,9 @@ class Eviction:
         """Evict until `pages` are free. The limit has admitted them, so that enough can go."""
         vram = self._vram
         while vram.free < pages:
-            left = [bo for bo in vram.bos if not bo.evicting]
-            if left:
-                yield from _as_eviction(self._evict(self._choose(left)))
+            victim = self._choose(bo for bo in vram.bos if not bo.evicting)
+            if victim is not None:
+                yield from _as_eviction(self._evict(victim))
             else:  # others have all in hand
                 yield Transfer(Kind.EVICTION, next(iter(vram.bos)).when_gone)
 

@@ -15,8 +15,8 @@ from gpusim.driver.svm_range import SvmRange
 from gpusim.driver.vram import SvmBo
 from gpusim.linux.address_space import Vma
 
-#: which of the buffer objects, given in order of allocation, has to go; none of them goes already
-Choice = Callable[[Iterable[SvmBo]], SvmBo]
+#: which of the buffer objects, given in order of allocation, has to go; None if there are none
+Choice = Callable[[Iterable[SvmBo]], SvmBo | None]
 
 
 class EvictionPolicy(StrEnum):
@@ -41,22 +41,22 @@ def choice(policy: EvictionPolicy, random: np.random.Generator) -> Choice:
         return _least_recently_used
     if policy is EvictionPolicy.RANDOM:
 
-        def any_of_them(bos: Iterable[SvmBo]) -> SvmBo:
+        def any_of_them(bos: Iterable[SvmBo]) -> SvmBo | None:
             them = list(bos)
-            return them[int(random.integers(len(them)))]
+            return them[int(random.integers(len(them)))] if them else None
 
         return any_of_them
     return _oldest
 
 
-def _oldest(bos: Iterable[SvmBo]) -> SvmBo:
+def _oldest(bos: Iterable[SvmBo]) -> SvmBo | None:
     """GPU accesses do not touch TTM's list, so its order is that of allocation."""
-    return next(iter(bos))
+    return next(iter(bos), None)
 
 
-def _least_recently_used(bos: Iterable[SvmBo]) -> SvmBo:
+def _least_recently_used(bos: Iterable[SvmBo]) -> SvmBo | None:
     """By the last step of a wavefront on it; the oldest of equals."""
-    return min(bos, key=attrgetter("used_ps"))
+    return min(bos, key=attrgetter("used_ps"), default=None)
 
 
 def widened(
