@@ -61,3 +61,93 @@ def test_links_of_mi250_are_as_measured():
         ran.metric(f"steps.{name}[0:63].bandwidth_gb_per_s.mean") for name in ("message1", "sdma_message1")
     )
     assert blit > 2.5 * sdma
+
+
+# -- the working set against the VRAM ----------------------------------------------------------------------------------
+
+
+RANDOM = {"parameters__pattern": "random", "parameters__lane": "1MiB", "parameters__step": "16MiB"}
+
+
+def walked(size, way, number, **changes):
+    """Seconds of the first or second round over a working set; the VRAM has 2 GiB."""
+    step = f"{'fault' if way == 'fault' else 'in_place'}_walk[{number}]"
+    flags = {"parameters__fault": way == "fault", "parameters__in_place": way == "in_place"}
+    return seconds("oversubscription", step, parameters__size=size, **flags, **changes)
+
+
+def test_a_working_set_that_fits_is_worth_its_faults_after_a_few_rounds():
+    assert walked("1GiB", "fault", 0) > 3 * walked("1GiB", "in_place", 0)
+    assert walked("1GiB", "fault", 1) < walked("1GiB", "in_place", 1) / 50
+
+
+def test_beyond_the_vram_every_round_faults_all_again():
+    """Cyclic use and eviction in order of allocation: nothing is found again, however much would fit."""
+    for size in ("3GiB", "4GiB"):
+        assert walked(size, "fault", 1) > walked(size, "fault", 0)
+    assert walked("3GiB", "fault", 1) / 3 == pytest.approx(walked("4GiB", "fault", 1) / 4, rel=0.02)
+
+
+def test_above_a_factor_of_one_reading_in_place_wins_at_any_number_of_rounds():
+    for size in ("3GiB", "4GiB"):
+        assert walked(size, "in_place", 1) < walked(size, "fault", 1) / 5
+
+
+def test_random_access_beyond_the_vram_is_slower_than_in_place():
+    assert walked("3GiB", "fault", 1, **RANDOM) > 2 * walked("3GiB", "in_place", 1, **RANDOM)
+
+
+def test_a_split_by_hand_beats_both():
+    """1.75 GiB of 3 GiB stay near; both parts are walked side by side, so a round lasts as long as the far one."""
+    flags = {"parameters__fault": False, "parameters__split": True}
+    split = seconds("oversubscription", "splitting", **flags) / 2
+    assert split < 0.5 * walked("3GiB", "in_place", 1)
+    assert split < 0.1 * walked("3GiB", "fault", 1)
+    assert split == pytest.approx(seconds("oversubscription", "far_walk[0]", **flags), rel=0.05)
+
+
+# -- turns -------------------------------------------------------------------------------------------------------------
+
+
+def turns(step, **changes):
+    return [seconds("ping_pong", f"{step}[{number}]", **changes) for number in range(4)]
+
+
+def test_a_turn_of_the_gpu_costs_more_where_its_memory_evicts_another_buffer():
+    apart, tight = turns("gpu_turn", parameters__other="256MiB"), turns("gpu_turn")
+    assert max(tight) > 1.2 * max(apart)
+    assert apart[1] == pytest.approx(apart[3], rel=0.02)  # each turn moves the ball, and only that
+
+
+def test_the_buffer_beside_pays_as_well():
+    apart, tight = turns("beside", parameters__other="256MiB"), turns("beside")
+    assert apart[1] < 1e-3  # resident
+    assert min(tight) > 0.1  # faulted in again after each turn
+
+
+def test_the_cpu_pays_for_each_turn_of_the_gpu():
+    apart = turns("cpu_turn", parameters__other="256MiB")
+    assert min(apart[1:]) > 0.1
+
+
+# -- several GPUs and ranges -------------------------------------------------------------------------------------------
+
+
+def test_managed_memory_of_its_own_costs_a_gpu_nothing_after_its_first_touch():
+    assert seconds("multi_gpu_managed", "own[2]") < seconds("multi_gpu_managed", "own[0]") / 100
+
+
+def test_shared_managed_memory_wanders_with_each_launch():
+    shared = {"parameters__shared": True}
+    for step in ("first[1]", "same[1]", "first[2]", "same[2]"):
+        assert seconds("multi_gpu_managed", step, **shared) > 2 * seconds("multi_gpu_managed", "own[0]")
+    ran = result("multi_gpu_managed", **shared)
+    assert ran.metric("migrations.device_to_host.bytes") == 5 * (256 << 20)
+    assert ran.metric("links.gpu[0].xgmi[1].bytes") == 0
+
+
+def test_many_small_ranges_are_faster_than_a_large_one():
+    one = result("one_range_or_many").metric("steps.one.bandwidth_gb_per_s")
+    eight = result("one_range_or_many", parameters__many=True).metric("steps.eight.bandwidth_gb_per_s")
+    assert one == pytest.approx(0.90, rel=0.05)
+    assert 4 * one < eight < 8 * one
