@@ -170,6 +170,17 @@ def plot(directory: Path, picture: str | None) -> int:
 
 
 @cli.command()
+@click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
+def report(directory: Path) -> int:
+    """Write a result as one self-contained HTML page, DIR/report.html."""
+    from gpusim import public
+    from gpusim.report import html, output
+
+    output.lines([str(html.save(public.open_result(directory), directory))])
+    return failures.FINE
+
+
+@cli.command()
 @click.argument("files", nargs=-1, type=click.Path(path_type=Path))
 @_JSON
 def validate(files: tuple[Path, ...], as_json: bool) -> int:
@@ -278,7 +289,6 @@ def _later(name: str, text: str) -> None:
 
 _later("compare", "Compare two runs: what changed, and why")
 _later("calibrate", "Fit named parameters to measured data")
-_later("report", "Write one self-contained HTML page")
 _later("import", "Turn a trace, log or job file into a scenario")
 
 

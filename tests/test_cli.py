@@ -146,7 +146,6 @@ def test_a_program_that_dies_is_reported_written_and_3(call):
         ("sweep", "small.yaml", "--scheduler", "tcp://x"),
         ("compare", "a", "b"),
         ("calibrate", "data", "--profile", "mi210"),
-        ("report", "results/x"),
         ("import", "trace.json", "--anything"),
     ],
 )

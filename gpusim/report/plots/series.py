@@ -11,14 +11,14 @@ if TYPE_CHECKING:
 _BINS = 96  # wider than what repeats at the scale of the run's bins, which would show as a comb
 
 
-def gathered(rows: pd.DataFrame, column: str) -> tuple[list[float], list[float]]:
+def gathered(rows: pd.DataFrame, column: str, bins: int = _BINS) -> tuple[list[float], list[float]]:
     """Edges in nanoseconds, and per bin the sum of `column` over the bin's length: `bytes` gives GB/s.
 
     Neighbouring bins are put together; a last bin that the end of the run cut short joins the one before it.
     """
     edges = [*rows["start_ns"].tolist(), float(rows["end_ns"].iloc[-1])]
     values = rows[column].tolist()
-    width = -(-len(values) // _BINS)
+    width = -(-len(values) // bins)
     starts = list(range(0, len(values), width))
     if len(starts) > 1 and edges[-1] - edges[starts[-1]] < 0.5 * (edges[starts[1]] - edges[0]):
         starts.pop()

@@ -14,7 +14,7 @@ from typing import Any
 
 from gpusim.report.trace.lanes import assign
 
-LANES = 64  # tracks of one name, at most
+LANES = 256  # tracks of one name, at most
 _SEQUENCE = 1
 _END, _POINT, _BEGIN = range(3)  # order of what happens at one time
 _WORD = 12  # bytes of an interned word beside its letters
@@ -123,11 +123,14 @@ class Trace:
         lost = 0
         for index in order:  # the longest first: when there is no more room, the shortest are missing
             lane = lanes[index]
-            if lane is None or self._room <= 0:
-                lost += 1
+            if lane is None:
                 continue
-            self._slice(self.track(parent, track, lane), category, slices[index])
+            if self._room > 0:
+                self._slice(self.track(parent, track, lane), category, slices[index])
+            else:
+                lost += 1
         self._lost(what, lost)
+        self._lost(f"{what} beyond {LANES} at a time", lanes.count(None))
 
     def on_thread(self, what: str, thread: int, category: str, slices: Sequence[Slice]) -> None:
         """Slices of a thread; what does not nest is dropped."""
@@ -202,7 +205,7 @@ class Trace:
     def write(self, file: Path) -> int:
         """Write everything; the number of bytes."""
         if self.dropped:
-            about = self.process(f"gpusim: dropped to stay within {self._budget:,} bytes", 2**22)
+            about = self.process(f"gpusim: dropped from this trace of at most {self._budget:,} bytes", 2**22)
             self._room += _RESERVE
             for what, count in self.dropped.items():
                 self._slice(self.track(about, f"{count:,} {what}"), "gpusim", Slice("dropped", 0, 0))
