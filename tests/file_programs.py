@@ -52,7 +52,12 @@ class Ran:
         return self.summary["io"]["statistics"]["app"]  # type: ignore[no-any-return]
 
 
-def run(
+def run(*steps: str, record: str = "summary", **about: str) -> Ran:
+    """Run steps; `about` as in `text`."""
+    return Ran(gs.run(loader.loads(text(*steps, **about)), record=record))
+
+
+def text(
     *steps: str,
     version: str = "0.5.0",
     faults: str = "",
@@ -67,14 +72,13 @@ def run(
     top: str = "",
     on_error: str = "stop",
     hipfile: str = "",
-    record: str = "summary",
-) -> Ran:
-    """Run `name: {verb: {...}}` steps one after another."""
+) -> str:
+    """A scenario of `name: {verb: {...}}` steps, one after another."""
     if version:
         top += f"\nruntime: {{hipfile: {{version: {version}{hipfile}}}}}"
     if faults:
         top += f"\nfaults: [{faults}]"
-    text = HEAD.format(
+    made = HEAD.format(
         node=node,
         top=top,
         env=env,
@@ -88,5 +92,5 @@ def run(
     )
     for step in steps:
         name, _, body = step.partition(": ")
-        text += f"        - {{name: {name}, {body[1:-1]}}}\n"
-    return Ran(gs.run(loader.loads(text), record=record))
+        made += f"        - {{name: {name}, {body[1:-1]}}}\n"
+    return made

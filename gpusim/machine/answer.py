@@ -76,6 +76,8 @@ def _candidates(machine: Machine, data: RunData, step: StepData) -> Iterator[Can
         yield from _zero_copy(machine, step.bytes)
     elif step.kind == "host_touch":
         yield from _touch(machine, step.bytes)
+    elif kind is Kind.DRIVE:
+        yield from _drives(machine, data, step)
 
 
 def _faults(machine: Machine, data: RunData, step: StepData) -> Iterator[Candidate]:
@@ -125,6 +127,22 @@ def _zero_copy(machine: Machine, size: int) -> Iterator[Candidate]:
             link = machine.hardware.network.link(f"{device.gpu.name}.pcie.{way}").capacity * 1e12
             text = f"{format_size(size)} {word} / {format_rate(link * efficiency)} across the link"
             yield text, _quotient(size, link * efficiency)
+
+
+def _drives(machine: Machine, data: RunData, step: StepData) -> Iterator[Candidate]:
+    """All drives that were used at their rate; or one thread's requests, one after another."""
+    moved = {use.name: use.bytes for use in data.uses}
+    way = "write" if step.kind == "file_write" else "read"
+    used = [drive for name, drive in machine.hardware.storage.drives.items() if moved.get(f"{name}.{way}")]
+    if not used:
+        return
+    rate = sum(getattr(drive.spec, way).bandwidth for drive in used)
+    drives = "the drive" if len(used) == 1 else f"{len(used)} drives"
+    yield f"{format_size(step.bytes)} / {format_rate(rate)} of {drives}", _quotient(step.bytes, rate)
+    for total in data.io:
+        if total.direction == way and total.bytes == step.bytes and total.requests:
+            each = total.latency_ps // total.requests
+            yield f"{total.requests} requests x {format_duration_ps(each)}, one at a time", total.latency_ps
 
 
 def _touch(machine: Machine, size: int) -> Iterator[Candidate]:

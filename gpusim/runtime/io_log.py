@@ -86,6 +86,10 @@ class Series:
             if spent != before[kind]:
                 kinds[kind] += spent - before[kind]
 
+    def waited(self, kind: int, duration_ps: int) -> None:
+        """A request waited before anything was done for it."""
+        self.kinds[kind] += duration_ps
+
     def settle(self) -> None:
         """Bring the totals up to date."""
         self._count()

@@ -35,3 +35,10 @@ def test_a_run_without_files_has_no_such_table() -> None:
 
 def test_explain_has_it_as_data() -> None:
     assert as_json(run(READ).result)["io"]["fastpath"]["read"]["requests"] == 64
+
+
+def test_a_formula_puts_a_job_that_fills_its_drive_together() -> None:
+    full = run("load: {file_read: {file: f, buffer: x, io_size: 1MiB, size: 1GiB, threads: 16}}")
+    assert "1GiB / 7.1GB/s of the drive" in full.summary["formula"]
+    alone = run("load: {file_read: {file: f, buffer: x, io_size: 4KiB, size: 4MiB}}")
+    assert "1024 requests x" in alone.summary["formula"]

@@ -22,7 +22,18 @@ class Client:
     `close` lays what the last ones spent to their path.
     """
 
-    __slots__ = ("_chain", "_library", "_mark", "_part", "_path", "_series", "_write", "calls", "outcome")
+    __slots__ = (
+        "_chain",
+        "_library",
+        "_mark",
+        "_part",
+        "_path",
+        "_recorded",
+        "_series",
+        "_write",
+        "calls",
+        "outcome",
+    )
 
     def __init__(self, hip: Hip, library: HipFile, chain: Chain, *, write: bool) -> None:
         self._library = library
@@ -32,6 +43,7 @@ class Client:
         self._series: Series | None = None
         self._part: Histograms | None = None  # what ais-stats shows of the path in use
         self._mark = chain.sums.copy()
+        self._recorded = hip.node.recorder.on
         self.calls = Calls(hip, library, chain)
         self.outcome = Outcome()
 
@@ -54,6 +66,11 @@ class Client:
             self._library.statistics.served(
                 request.buffer.gpu, series.path, write=self._write, size=moved, time_ps=0, unaligned=False
             )
+
+    def queued(self, kind: int, duration_ps: int) -> None:
+        """The request that was answered last had waited so long before it was begun."""
+        if self._series is not None and self._recorded:
+            self._series.waited(kind, duration_ps)
 
     def _went_elsewhere(self, request: Request) -> None:
         """The fast path refused it, or failed."""

@@ -135,6 +135,7 @@ class AsyncIo:
         library = self._library
         series = library.log.of(library.process, path, request.write)
         before = chain.sums.copy()
+        waited = chain.time_ps - begun
         calls = Calls(self._hip, library, chain)
         try:
             if path == "fastpath":
@@ -147,6 +148,8 @@ class AsyncIo:
             library.statistics.failed(request.buffer.gpu, path, write=request.write)
         else:
             series.add(begun, chain.time_ps, answer.bytes, reason)
+            if self._hip.node.recorder.on:
+                series.waited(Kind.SYNC, waited)  # for what is before it in its stream
             library.statistics.served(
                 request.buffer.gpu,
                 path,
@@ -277,6 +280,7 @@ def serve_in_pool(
 ) -> Stages:
     """The stages of a thread of the pool for one request."""
     client = Client(hip, library, chain, write=request.write)
+    waited = chain.time_ps - begun
     yield Kind.IO_SUBMIT, library.costs.pool
     try:
         answer.bytes = yield from client.request(request)
@@ -285,6 +289,7 @@ def serve_in_pool(
         client.failed(request, error)
     else:
         client.answered(request, begun, answer.bytes)
+        client.queued(Kind.IO_QUEUE, waited)
     client.close()
 
 
