@@ -74,8 +74,11 @@ class Dispatch:
         self.hbm_bytes = max(1, round(hbm_bytes))
         pace = gpu.recorder.pace
         moving_ps = self.step_bytes * 1e12 / cap_bytes_per_s * pace(Kind.COMPUTE)
-        # few walkers: what all slots together ask of them in a step keeps a slot waiting at least as long
+        # few walkers: what all slots together ask of them in a step keeps a slot waiting at least as long; in the
+        # step-by-step mode those that look up wait for them
         walked_ps = stream.table_reads * self.slots / gpu.translation.reads_per_ps
+        if stream.translation_ps is None and not grouped:
+            walked_ps = 0.0
         # and so do atomics that only one of them can do at a time
         serial_ps = stream.serial_ps * self.slots * pace(Kind.CONTENTION)
         self._translation_pace = pace(Kind.TRANSLATION)
@@ -272,12 +275,7 @@ class Dispatch:
 
     def translate(self, unit: int, index: int) -> int:
         """Latency that the TLB misses of step `index` add."""
-        now = self.env.now
-        added = 0
-        look_up = self.gpu.translation.step_ps
-        for operand, first, last in self.stream.touches(index):
-            added += look_up(unit, operand.region, first, last, now + added)
-        return added if self._translation_pace == 1.0 else round(added * self._translation_pace)
+        return self.gpu.translation.step_ps(unit, self.stream.touches(index), self.env.now)
 
     def link_cap(self, way: Way, size: float) -> float:
         """Bytes a second of one wavefront for a transfer of `size` of a step's bytes."""

@@ -9,15 +9,19 @@ and instruction caches. Source of latencies: `LAT001`-`LAT053` as solved in the 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import exp
 from typing import NamedTuple
 
+from gpusim.hardware.access import Touch
 from gpusim.hardware.gpu_spec import Utcl1Spec, Utcl2Spec, WalkerSpec
 from gpusim.hardware.gpuvm import Region
 from gpusim.hardware.walker import LARGE_SHIFT, Lru, Walker
 
 FRAGMENT_PAGES = 1 << LARGE_SHIFT  # a PDE0 used as PTE: 2 MiB
+
+
+_HIT = (0, 0)
 
 
 class Added(NamedTuple):
@@ -50,13 +54,18 @@ class Translation:
 
     def added_ps(self, unit: int, region: Region, page: int, now_ps: int) -> int:
         """Latency that translating one access to `page` of `region` adds on compute unit `unit`."""
+        own, end = self._look_up(unit, region, page, now_ps)
+        return max(own, end - now_ps)
+
+    def _look_up(self, unit: int, region: Region, page: int, now_ps: int) -> tuple[int, int]:
+        """The same as what it takes without others, and when its walk has ended (0: none)."""
         shift = region.fragments[page >> LARGE_SHIFT]
         virtual = region.first_page + page
         vmid = region.vm.vmid
         reach = shift if shift < self._largest else self._largest
-        # an entry is named by address, size and address space; there may be more of these than 16 VMIDs
+        # an entry is named by address, size and address space
         if self._utcl1[unit // self._shared_by].hit((virtual >> reach << 20) | reach << 16 | vmid):
-            return 0
+            return _HIT
         # units are numbered as workgroups are dealt out: to one die after another
         die = unit % self._xcds
         large, small = self._arrays[die]
@@ -66,25 +75,29 @@ class Translation:
         else:
             found = small.hit((virtual << 16) | vmid)
         if found:
-            return self._miss1
-        now_ps += self._miss1
-        leaf = shift >= LARGE_SHIFT
-        return self._miss1 + self._walker[die].walk(virtual, vmid, large=leaf, now_ps=now_ps)
+            return self._miss1, 0
+        reads, end = self._walker[die].walk(
+            virtual, vmid, large=shift >= LARGE_SHIFT, now_ps=now_ps + self._miss1
+        )
+        return self._miss1 + reads * self._read, end
 
-    def step_ps(self, unit: int, region: Region, first: int, last: int, now_ps: int) -> int:
-        """The same for a step over pages first..last: each fragment that it comes to is looked up."""
-        shift = min(region.fragments[first >> LARGE_SHIFT], self._largest)
-        added = self.added_ps(unit, region, first, now_ps)
-        if (region.first_page + first) >> shift == (region.first_page + last) >> shift:
-            return added
-        page = first
-        while True:
-            virtual = region.first_page + page
-            page = ((virtual >> shift) + 1 << shift) - region.first_page
-            if page > last:
-                return added
-            added += self.added_ps(unit, region, page, now_ps + added)
-            shift = min(region.fragments[page >> LARGE_SHIFT], self._largest)
+    def step_ps(self, unit: int, touches: Sequence[Touch], now_ps: int) -> int:
+        """The same for all that a step touches: each fragment that it comes to is looked up.
+
+        They come one after another to the wavefront, but ask for walkers all from now on: what is asked for in the
+        future would keep walkers from those who need them before.
+        """
+        own = end = 0
+        for operand, first, last in touches:
+            region = operand.region
+            page = first
+            while page <= last:
+                alone, ended = self._look_up(unit, region, page, now_ps)
+                own += alone
+                end = max(end, ended)
+                shift = min(region.fragments[page >> LARGE_SHIFT], self._largest)
+                page = ((region.first_page + page >> shift) + 1 << shift) - region.first_page
+        return max(own, end - now_ps)
 
     # -- closed forms --------------------------------------------------------------------------------------------------
 

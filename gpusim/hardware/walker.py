@@ -58,8 +58,8 @@ class Walker:
         self.reads = 0
         self.waited_ps = 0
 
-    def walk(self, page: int, vmid: int, *, large: bool, now_ps: int) -> int:
-        """Translate virtual page `page`; returns the time from `now_ps` to its end, waiting included.
+    def walk(self, page: int, vmid: int, *, large: bool, now_ps: int) -> tuple[int, int]:
+        """Translate virtual page `page` from `now_ps` on; returns the table reads, and when the last one ends.
 
         `large`: the leaf is a PDE0, and no PTB is read.
         """
@@ -71,7 +71,7 @@ class Walker:
         self.walks += 1
         self.reads += reads
         self.waited_ps += begin - now_ps
-        return end - now_ps
+        return reads, end
 
     def table_reads(self, page: int, vmid: int, *, large: bool) -> int:
         """Reads of a walk: the leaf, and each directory entry down from the lowest that is cached."""

@@ -5,6 +5,7 @@ from itertools import count
 import numpy as np
 import pytest
 
+from gpusim.hardware.access import Operand
 from gpusim.hardware.gpu_spec import Utcl1Spec, Utcl2Spec, WalkerSpec
 from gpusim.hardware.gpuvm import HOST, LOCAL, Region, Vm
 from gpusim.hardware.translation import Translation
@@ -134,10 +135,10 @@ def test_processes_do_not_share_entries(number):
 
 def test_a_step_looks_up_each_fragment_that_it_comes_to():
     tlbs, x = translation(), region(4, fragment=0)
-    tlbs.step_ps(0, x, 3, 18, 0)
+    tlbs.step_ps(0, [(Operand(x, read_bytes=1, write_bytes=0), 3, 18)], 0)
     assert tlbs.counts()["utcl1_misses"] == 16
     tlbs, x = translation(), region(4)
-    tlbs.step_ps(0, x, 500, 530, 0)
+    tlbs.step_ps(0, [(Operand(x, read_bytes=1, write_bytes=0), 500, 530)], 0)
     assert tlbs.counts()["utcl1_misses"] == 2
 
 
@@ -151,10 +152,11 @@ def test_a_stream_pays_what_the_lru_says(units, xcds, step_pages, shift):
     tlbs = translation(units=units, xcds=xcds)
     steps = min(24 * units, 60_000 // max(1, step_pages >> shift))
     x = region(steps * step_pages // BLOCK + 1, fragment=shift)
+    operand = Operand(x, read_bytes=1, write_bytes=0)
     closed = tlbs.stream(step_pages, shift)
     assert closed is not None
     paid = sum(
-        tlbs.step_ps(step % units, x, step * step_pages, (step + 1) * step_pages - 1, next(CLOCK))
+        tlbs.step_ps(step % units, [(operand, step * step_pages, (step + 1) * step_pages - 1)], next(CLOCK))
         for step in range(steps)
     )
     # a step that is not aligned to fragments comes to one more
@@ -205,3 +207,15 @@ def test_hits_and_misses_are_counted_by_level():
     assert (counts["utcl1_hits"], counts["utcl1_misses"]) == (1, 3)
     assert (counts["utcl2_hits"], counts["utcl2_misses"]) == (1, 2)
     assert (counts["walks"], counts["table_reads"]) == (2, 4)
+
+
+def test_walks_of_a_step_do_not_keep_walkers_from_those_who_come_at_the_same_time():
+    """Two wavefronts with four pages each and two walkers: eight walks take four times one walk, none waits idle."""
+    tlbs, x = translation(walkers=2), region(4, fragment=0)
+    page(tlbs, 3, x, 100)  # directory entries are at hand
+    now = next(CLOCK)
+    operand = Operand(x, read_bytes=1, write_bytes=0)
+    first, second = (tlbs.step_ps(unit, [(operand, 8 * unit, 8 * unit + 3)], now) for unit in (0, 1))
+    assert first == 4 * (MISS1 + READ)  # its own four, one after another
+    assert second == MISS1 + 4 * READ or second == 4 * (MISS1 + READ)
+    assert tlbs.step_ps(2, [(operand, 32, 32)], now) == MISS1 + 5 * READ

@@ -34,6 +34,7 @@ KINDS = (
     "repeat",
     "parallel",
 )
+_PATTERNS = ("stream", "stream", "stencil", "random", "strided", "zipf", "tiled", "pointer_chase")
 _LEAVES = KINDS.index("repeat")
 
 _codes = st.integers(0, 2**24 - 1)
@@ -102,7 +103,7 @@ def _buffer(code: int) -> tuple[int, str]:
 
 
 def _kernel(digits: Digits, streams_only: bool) -> dict[str, Any]:
-    pattern = "stream" if streams_only else digits.pick(["stream", "stream", "stencil", "random", "strided"])
+    pattern = "stream" if streams_only else digits.pick(_PATTERNS)
     kernel: dict[str, Any] = {
         "pattern": pattern,
         "mapping": digits.pick(["linear", "blocked", "grid_stride"]),
@@ -112,8 +113,13 @@ def _kernel(digits: Digits, streams_only: bool) -> dict[str, Any]:
         kernel["points"] = digits.pick([3, 5])
     elif pattern == "strided":
         kernel["stride"] = digits.pick(["64B", "256B"])
-    elif pattern == "random":
+    elif pattern in ("random", "zipf"):
         kernel["bytes_per_lane"] = "4KiB"
+    elif pattern == "tiled":
+        del kernel["step"]
+        kernel["tile"] = digits.pick([64, 256])
+    elif pattern == "pointer_chase":
+        kernel["accesses"] = 200
     extra: list[dict[str, Any]] = [
         {},
         {"passes": 2},

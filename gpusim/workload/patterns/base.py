@@ -122,23 +122,32 @@ class Walk(PatternStream):
         self._single_pages = self._pages_per_step[0] if self._pages_per_step and len(bound) == 1 else 0
 
     def _translate(self, bound: Sequence[Argument], gpu: Gpu) -> None:
-        """A closed form where steps are handed out in order and each is its compute unit's first in a fragment."""
+        """A closed form where steps are handed out in order and each is its compute unit's first in a fragment.
+
+        Elsewhere latency is looked up step by step; what whole small pages ask of the walkers is the same.
+        """
         self.translation_ps: int | None = None
         self.table_reads = 0.0
-        latency = reads = 0.0
+        latency = reads = small = 0.0
+        looks_up = self.order is not Order.FRONTIER
         for buffer in bound:
             if _is_far(buffer):
                 continue
             pages = -(-buffer.size >> 12)
             for shift, count in buffer.region.fragment_counts(pages).items():
-                added = gpu.translation.stream(buffer.size / self.steps / 4096, shift)
-                if added is None or self.order is not Order.FRONTIER:
-                    return
+                step_pages = buffer.size / self.steps / 4096
+                added = gpu.translation.stream(step_pages, shift)
                 share = min(1.0, (count << shift) / pages)
+                if added is None:
+                    looks_up = True
+                    continue
                 latency += added.latency_ps * share
                 reads += added.reads * share
-        self.translation_ps = round(latency)
-        self.table_reads = reads
+                if shift == 0 and step_pages >= 1:
+                    small += added.reads * share
+        self.table_reads = small if looks_up else reads
+        if not looks_up:
+            self.translation_ps = round(latency)
 
     def touches(self, index: int) -> Sequence[Touch]:
         """The pages of a step, operand by operand."""

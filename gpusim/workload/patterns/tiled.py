@@ -61,8 +61,7 @@ class Tiled(PatternStream):
                 latency, before = 0, caches.counts()["table_reads"]
                 counted = sample - step
             now = step * _APART_PS
-            for operand, first, last in self.touches(step):
-                latency += caches.step_ps(step % units, operand.region, first, last, now)
+            latency += caches.step_ps(step % units, self.touches(step), now)
         self.translation_ps = latency // max(1, counted)
         self.table_reads = (caches.counts()["table_reads"] - before) / max(1, counted)
 
