@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from heapq import heappop, heappush
+from itertools import islice
 
 import numpy as np
 
@@ -113,7 +114,7 @@ class FaultQueue:
         self._draws: list[float] = random.random(_DRAWS).tolist()
         self._drawn = 0
         self._groups: dict[int, Group] = {}  # by id of the range
-        self._ready: list[Group] = []
+        self._ready: dict[Group, None] = {}  # in the order of their turns
         self._waiting: list[tuple[int, int, Group]] = []
         self._order = 0
         self._ready_pages = 0
@@ -174,7 +175,7 @@ class FaultQueue:
             self._waiting_pages += group.pages
         else:
             group.ready_ps = 0
-            self._ready.append(group)
+            self._ready[group] = None
             self._ready_pages += group.pages
 
     def _expire(self, now: int) -> None:
@@ -185,7 +186,7 @@ class FaultQueue:
             group.ready_ps = 0
             self._waiting_pages -= group.pages
             self._ready_pages += group.pages
-            self._ready.append(group)
+            self._ready[group] = None
 
     # -- service ---------------------------------------------------------------------------------------------------
 
@@ -200,7 +201,7 @@ class FaultQueue:
             first = self._ring.first()
             return max(start, first.first()[1].sent_ps + self._delivery) if first is not None else None
         if self._ready:
-            sent_ps = self._ready[0].granules[0].first()[1].sent_ps
+            sent_ps = next(iter(self._ready)).granules[0].first()[1].sent_ps
             return max(start + round(self._ahead(was_busy) * self._cost), sent_ps + self._delivery)
         if not self._waiting:
             return None
@@ -257,21 +258,18 @@ class FaultQueue:
         if not ready:
             return None
         crowded = self._ready_pages + self._waiting_pages > self._cam
-        index = int(self._draw() * len(ready)) if crowded else 0
-        group = ready[index]
-        if (
-            crowded and group.svm is not None
-        ):  # ranges take turns: their vectors follow each other in the ring
-            index = next(i for i, other in enumerate(ready) if other.svm is not None)
-            group = ready[index]
+        group = next(islice(ready, int(self._draw() * len(ready)) if crowded else 0, None))
+        if crowded and group.svm is not None:
+            # ranges take turns: their vectors follow each other in the ring
+            group = next(other for other in ready if other.svm is not None)
         granules = group.granules
         granule = granules.pop(int(self._draw() * len(granules)) if crowded else 0)
         del granule.region.pending[granule.key]
         group.pages -= len(granule.faults)
         self._ready_pages -= len(granule.faults)
-        del ready[index]
+        del ready[group]
         if granules:
-            ready.append(group)  # the next range first
+            ready[group] = None  # the next range first
         elif group.svm is not None:
             del self._groups[id(group.svm)]
         return granule
@@ -342,7 +340,7 @@ class FaultQueue:
         if group.svm is not None:
             self._groups.pop(id(group.svm), None)
         if group in self._ready:
-            self._ready.remove(group)
+            del self._ready[group]
         else:
             self._waiting = [entry for entry in self._waiting if entry[2] is not group]
             self._waiting.sort()
@@ -356,7 +354,7 @@ class FaultQueue:
         if ready_ps <= now:
             return 0
         if group.ready_ps == 0:
-            self._ready.remove(group)
+            del self._ready[group]
             self._ready_pages -= group.pages
             self._waiting_pages += group.pages
         else:
