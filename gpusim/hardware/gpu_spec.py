@@ -35,6 +35,11 @@ class ComputeSpec(Spec):
     xnack_slowdown: float = Field(
         ge=1, description="time of a kernel without faults under XNACK over its time without"
     )
+    xnack_vgprs: int = Field(
+        default=0,
+        ge=0,
+        description="vector registers of a lane that XNACK takes from each kernel; not confirmed, hence 0",
+    )
     launch: Duration = Field(description="from the launch call to the first wavefront")
     completion: Duration = Field(description="from the last wavefront to the thread that waits")
 
@@ -43,11 +48,14 @@ class ComputeSpec(Spec):
         """Wavefronts in flight at most."""
         return self.compute_units * self.simds * self.waves_per_simd
 
-    def slots_with(self, vgprs: int | None) -> int:
-        """Wavefronts in flight of a kernel that needs `vgprs` registers a lane."""
+    def slots_with(self, vgprs: int | None, *, xnack: bool = False) -> int:
+        """Wavefronts in flight of a kernel that needs `vgprs` registers a lane; None: as many as leave all slots."""
+        extra = self.xnack_vgprs if xnack else 0
         if vgprs is None:
-            return self.slots
-        granted = -(-vgprs // self.vgpr_granule) * self.vgpr_granule
+            if not extra:
+                return self.slots
+            vgprs = self.vgprs // self.waves_per_simd
+        granted = -(-(vgprs + extra) // self.vgpr_granule) * self.vgpr_granule
         per_simd = min(self.waves_per_simd, max(1, self.vgprs // granted))
         return self.compute_units * self.simds * per_simd
 

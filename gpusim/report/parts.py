@@ -156,9 +156,10 @@ def fates(summary: Summary) -> Text:
         for name in FAULT_COUNTERS
         if name != "serviced" and whole.get(name)
     ]
-    if whole.get("duplicate_fraction"):
-        share = text.percent(whole["duplicate_fraction"])
-        rest.append(f"{share} of {text.count(whole['vectors'])} vectors at the driver led to no service")
+    vectors = whole.get("vectors", {})
+    if vectors.get("duplicate_fraction"):
+        share = text.percent(vectors["duplicate_fraction"])
+        rest.append(f"{share} of {text.count(vectors['count'])} vectors at the driver led to no service")
     return Text("not serviced: " + ", ".join(rest), style=_DIM) if rest else Text("")
 
 

@@ -197,11 +197,16 @@ def summary_schema() -> dict[str, Any]:
     fractions = _nullable(_map(number, "fraction by kind; sums to 1; null when recording was off"))
     counters: dict[str, Any] = {"raised": _is("integer", "the sum of the other counters")}
     counters |= dict.fromkeys(FAULT_COUNTERS, integer)
-    counters["vectors"] = _is("integer", "interrupt vectors that reached the driver")
-    counters["duplicate_fraction"] = _is(
-        ["number", "null"], "share of them that led to no service; null without any"
+    counters["vectors"] = _object(
+        {
+            "count": _is("integer", "interrupt vectors that reached the driver"),
+            "duplicate_fraction": _is(
+                ["number", "null"], "share of them that led to no service; null without any"
+            ),
+            "interrupt_cpu_ns": _is("number", "CPU time of the interrupt handler"),
+            "queue_peak": _is(["integer", "null"], "most served faults that waited for a worker at once"),
+        }
     )
-    counters["interrupt_cpu_ns"] = _is("number", "CPU time of the interrupt handler")
     counters["latency_ns"] = _nullable(latency)
     faults = _object(counters, optional=FAULT_COUNTERS)
     migration = _object(

@@ -126,12 +126,24 @@ def _counters(parts: Iterable[FaultCounts]) -> dict[str, int]:
     return {"raised": sum(ordered.values())} | ordered
 
 
+def _peak(raised: Any, started: Any, rows: NDArray[Any] | slice) -> int:
+    """The most served faults that waited for a worker at the same time."""
+    import numpy as np
+
+    begins = np.sort(np.asarray(raised, dtype=np.int64)[rows])
+    ends = np.sort(np.asarray(started, dtype=np.int64)[rows])
+    if not begins.size:
+        return 0
+    left = np.searchsorted(ends, begins, side="right")  # who has been taken up by then
+    return int((np.arange(1, begins.size + 1) - left).max())
+
+
 def _vectors(parts: Sequence[FaultCounts], counters: Mapping[str, int]) -> dict[str, Any]:
     """What reached the driver, the share of it that only repeated another fault, and the CPU time of interrupts."""
     vectors = sum(part.vectors for part in parts)
     useful = min(vectors, counters.get("serviced", 0) + counters.get("failed", 0))
     return {
-        "vectors": vectors,
+        "count": vectors,
         "duplicate_fraction": (vectors - useful) / vectors if vectors else None,
         "interrupt_cpu_ns": sum(part.interrupt_ps for part in parts) / 1000,
     }
@@ -147,7 +159,8 @@ def _faults(data: RunData) -> dict[str, Any]:
         parts = list(parts)
         counters = _counters(parts)
         return counters | {
-            **_vectors(parts, counters),
+            "vectors": _vectors(parts, counters)
+            | {"queue_peak": None if table is None else _peak(table["raised_ps"], table["started_ps"], rows)},
             "latency_ns": None if latencies is None else latency_block(latencies[rows]),
         }
 

@@ -66,7 +66,7 @@ class Kernels:
         if code:
             stream = WithCode(stream, code)
         compute = gpu.spec.compute
-        slots = self._slots(spec, gpu.spec, stream)
+        slots = self._slots(spec, gpu.spec, stream, xnack)
         in_flight = stream.in_flight_bytes
         across = in_flight * 1e12 / (gpu.spec.hbm.latency + gpu.link_latency_ps)
         _weigh(stream, gpu.spec)
@@ -90,8 +90,8 @@ class Kernels:
         )
 
     @staticmethod
-    def _slots(spec: KernelSpec, gpu: GpuSpec, stream: PatternStream) -> int:
-        slots = gpu.compute.slots_with(spec.vgprs)
+    def _slots(spec: KernelSpec, gpu: GpuSpec, stream: PatternStream, xnack: bool) -> int:
+        slots = gpu.compute.slots_with(spec.vgprs, xnack=xnack)
         if spec.workgroups is not None:
             slots = min(slots, spec.workgroups * -(-spec.workgroup // gpu.compute.lanes))
         if stream.waves is not None:

@@ -235,3 +235,23 @@ def test_hbm_carries_what_kernels_move():
     ran = run([launch(writes="x")], buffers={"x": "1GiB hipMalloc"})
     (hbm,) = [use for use in ran.data.uses if use.name == "gpu[0].hbm"]
     assert hbm.bytes == GIB
+
+
+@pytest.mark.parametrize(
+    ("extra", "vgprs", "waves"),
+    [(0, None, 8), (0, 64, 8), (8, None, 7), (8, 64, 7), (64, 64, 4), (64, 128, 2)],
+)
+def test_registers_that_xnack_may_take_lower_the_wavefronts_in_flight(extra, vgprs, waves):
+    """The white paper's claim, off by default: replay context in registers costs occupancy, under XNACK only."""
+    compute = MI210.compute.model_copy(update={"xnack_vgprs": extra})
+    assert compute.slots_with(vgprs, xnack=True) == 104 * 4 * waves
+    assert compute.slots_with(vgprs) == MI210.compute.slots_with(vgprs)
+
+
+def test_a_kernel_that_hides_latency_with_few_waves_left_is_slower_under_xnack():
+    steps, buffers = [launch(writes="x")], {"x": "512MiB hipMalloc"}
+    by_registers = [
+        run(steps, buffers=buffers, overrides={"gpu.compute.xnack_vgprs": extra}).duration("scale")
+        for extra in (0, 448)
+    ]
+    assert by_registers[1] > 1.5 * by_registers[0]
