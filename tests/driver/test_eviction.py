@@ -268,6 +268,30 @@ def test_two_processes_that_evict_each_other_end_well(both, size):
         check(ran)
 
 
+@settings(BIG, max_examples=60)
+@given(
+    programs(gpus=2),
+    st.sampled_from(["mi250x-frontier", "mi210-xgmi", "mi210-pcie4"]),
+    st.sampled_from(["through_ram", "direct"]),
+    st.sampled_from([{}, {"eviction": "random"}, {"eviction": "lru", "prefetch": "tree"}]),
+)
+def test_pages_that_wander_between_two_full_gpus_stay_in_one_place(program, node, peers, policy):
+    keys = {
+        "node": node,
+        "overrides": {"gpu.vram": "6MiB"},
+        "driver": {"peer_migration": peers},
+        "policy": policy,
+    }
+    try:
+        ran = run_inside(scenario(**program | {"limit": "1s"}, **keys))
+    except InputError:
+        return
+    event(ran.outcome)
+    assert ran.outcome in ("completed", "hip_error", "out_of_memory", "limit")
+    if ran.outcome != "limit":
+        check(ran)
+
+
 @settings(BIG, max_examples=25)
 @given(programs())
 def test_the_same_seed_gives_the_same_evictions(program):

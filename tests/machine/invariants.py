@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpusim.hardware.gpuvm import HOST, LOCAL
+from gpusim.hardware.gpuvm import HOST, LOCAL, PEER
 from gpusim.linux.address_space import RAM, VRAM, VmaKind
 from gpusim.machine.build import Machine
 from tests.programs import Ran
@@ -82,7 +82,8 @@ def page_tables_tell_where_pages_are(machine: Machine) -> None:
                 vma = kfd.mm.find(region.first_page)
                 assert vma is not None, "page tables over memory that is gone"
                 if vma.kind is VmaKind.ANONYMOUS:
-                    for state, place in ((LOCAL, VRAM + gpu), (HOST, RAM)):
+                    others = [(PEER + other, VRAM + other) for other in kfd.vms if other != gpu]
+                    for state, place in ((LOCAL, VRAM + gpu), (HOST, RAM), *others):
                         stale = sum(
                             s == state and w != place for s, w in zip(region.valid, vma.where, strict=True)
                         )
