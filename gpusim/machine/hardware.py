@@ -12,12 +12,13 @@ from gpusim.driver.events import EventLog
 from gpusim.driver.eviction import Eviction
 from gpusim.driver.fault_log import FaultLog
 from gpusim.driver.kfd_process import KfdProcess
+from gpusim.driver.memory_limit import SystemMemoryLimit
 from gpusim.driver.migrate import Migration, MigrationLog
 from gpusim.driver.policies import EvictionPolicy, choice
 from gpusim.driver.restore import Restore
 from gpusim.driver.svm_range import largest_range_pages
 from gpusim.driver.table_writer import TableWriter
-from gpusim.driver.vram import Vram
+from gpusim.driver.vram import Vram, zone_device_bytes
 from gpusim.driver.watch import Watch
 from gpusim.engine.environment import Environment
 from gpusim.engine.flows import Network
@@ -86,11 +87,12 @@ class Hardware:
         paces = recorder.paces
         host_spec = paced.host(build(HostSpec, system.cpu, "cpu"), paces)
         driver = paced.driver(build(DriverSpec, system.driver, "driver"), paces)
-        host = HostMemory(host_spec.memory)
-        paging = Paging(host_spec, env=env, host=host)
         gpus = [
             paced.gpu(build(GpuSpec, tree, f"gpu[{index}]"), paces) for index, tree in enumerate(system.gpus)
         ]
+        private = zone_device_bytes([spec.hbm.size for spec in gpus if spec.apu is None], host_spec.memory)
+        host = HostMemory(host_spec.memory - private)
+        paging = Paging(host_spec, env=env, host=host)
         links = [build(LinkSpec, tree, f"link[{index}]") for index, tree in enumerate(system.links)]
         fabric = system.node.get("fabric")
         self.fabric = Fabric(
@@ -199,6 +201,7 @@ class Hardware:
             env=env,
             recorder=recorder,
             host=host,
+            pinned=SystemMemoryLimit(host_spec.memory),
             host_spec=host_spec,
             paging=paging,
             events=self.events,

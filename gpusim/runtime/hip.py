@@ -11,6 +11,7 @@ from gpusim.driver.driver_spec import DriverSpec
 from gpusim.driver.events import EventLog
 from gpusim.driver.eviction import Eviction
 from gpusim.driver.kfd_process import KfdProcess
+from gpusim.driver.memory_limit import SystemMemoryLimit
 from gpusim.driver.migrate import Migration
 from gpusim.driver.placement import SameHive
 from gpusim.driver.svm_range import CPU
@@ -83,6 +84,7 @@ class Node:
     env: Environment
     recorder: Recorder
     host: HostMemory
+    pinned: SystemMemoryLimit
     host_spec: HostSpec
     paging: Paging
     events: EventLog

@@ -71,7 +71,18 @@ def _alloc_stages(hip: Hip, name: str) -> Stages:
             return
         vram.take(pages)
     elif kind is VmaKind.PINNED:
-        node.host.take(pages, f"hipHostMalloc of {name!r}")
+        limit = node.pinned
+        if not limit.reserve(pages):
+            raise SimulatedFailure(
+                "out_of_memory",
+                f"hipErrorOutOfMemory: hipHostMalloc of {declared.size} bytes for {name!r} of {kfd.name}: KFD lets "
+                f"{limit.pages * PAGE_BYTES} bytes of system memory be pinned, {limit.used * PAGE_BYTES} are",
+            )
+        try:
+            node.host.take(pages, f"hipHostMalloc of {name!r}")
+        except SimulatedFailure:
+            limit.release(pages)
+            raise
     in_place = allocator in KEPT_IN_PLACE
     vma = kfd.mm.map(name, pages, kind, _alignment(declared.size, declared.align), in_place=in_place)
     vma.wants_huge = declared.huge_pages and kind is VmaKind.ANONYMOUS
@@ -151,6 +162,7 @@ def _free_stages(hip: Hip, allocation: Allocation) -> Stages:
     elif vma.kind is VmaKind.PINNED:
         yield Kind.HOST_ALLOC, costs.ioctl + vma.pages * cost.free
         node.host.give_back(vma.pages)
+        node.pinned.release(vma.pages)
     else:
         ranges = kfd.ranges.within(vma.first, vma.last)
         for svm in ranges:  # an eviction may be at work on one
@@ -187,6 +199,7 @@ def release_all(hip: Hip) -> None:
             node.devices[allocation.gpu].vram.give_back(vma.pages)
         elif vma.kind is VmaKind.PINNED:
             node.host.give_back(vma.pages)
+            node.pinned.release(vma.pages)
         else:
             node.host.give_back(vma.where.count(RAM))
             node.paging.forget_swapped(vma.where.count(SWAPPED))

@@ -187,9 +187,28 @@ def test_memory_that_is_only_allocated_does_not_run_out():
     assert ran.outcome == "completed"
 
 
-def test_pinned_memory_beyond_ram_is_host_out_of_memory():
-    ran = run([sleep("1us")], buffers={"x": "2GiB hipHostMalloc"}, overrides={"cpu.memory": "1GiB"})
-    assert ran.outcome == "host_out_of_memory"
+@pytest.mark.parametrize(
+    ("memory", "most"),
+    [("1GiB", 504 * MIB), ("16GiB", 14592 * MIB)],  # RAM less a 64th, half of it, or less 1.5 GiB
+)
+def test_pinned_memory_is_limited_by_kfd(memory, most):
+    """`kfd_svm.md` 3.4: RAM - RAM/64 - 1.5 GiB; the driver takes half instead where RAM is below about 3 GiB."""
+    overrides = {"cpu.memory": memory, "gpu.vram": "1GiB"}
+    fits = run([sleep("1us")], buffers={"x": f"{most}B hipHostMalloc"}, overrides=overrides)
+    ran = run([sleep("1us")], buffers={"x": f"{most + 4096}B hipHostMalloc"}, overrides=overrides)
+    assert (fits.outcome, ran.outcome) == ("completed", "out_of_memory")
+
+
+def test_pinned_memory_that_is_freed_can_be_pinned_again():
+    steps = [repeat(3, alloc("x"), free("x"))]
+    ran = run(steps, buffers={"x": "400MiB hipHostMalloc"}, overrides={"cpu.memory": "1GiB"})
+    assert ran.outcome == "completed"
+
+
+def test_vram_costs_host_memory():
+    """Struct pages of ZONE_DEVICE: 64 bytes for each 4 KiB of VRAM, 1.6 % (`kfd_svm.md` 3.4)."""
+    inside = run_inside(scenario([sleep("1us")], overrides={"cpu.memory": "64GiB", "gpu.vram": "64GiB"}))
+    assert inside.machine.hardware.node.host.pages * PAGE == 63 * GIB
 
 
 def test_managed_memory_without_xnack_is_populated_at_once():
