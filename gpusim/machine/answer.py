@@ -176,6 +176,14 @@ def notes(machine: Machine, data: RunData) -> list[str]:
             f"driver's source; that it limits demand faults like this is inferred, and no measurement confirms it. "
             f'`driver: {{recent_skip: "off"}}` simulates the run without it.'
         )
+    evictions = sum(trigger == "TTM_EVICTION" for trigger in data.tables["migrations"]["trigger"])
+    if evictions:
+        moved = sum(total.bytes for total in data.migrations)
+        useful = sum(step.bytes for step in data.steps if step.kind == "launch")
+        ratio = f", {moved / useful:.2f} for each byte that kernels asked for" if useful else ""
+        found.append(
+            f"VRAM was full: {evictions} ranges were evicted, oldest first, and {format_size(moved)} migrated{ratio}."
+        )
     policy = machine.scenario.policy
     for what, chosen in (("eviction", policy.eviction), ("prefetch", policy.prefetch)):
         if chosen != "driver":

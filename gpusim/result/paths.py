@@ -32,6 +32,7 @@ _PLAIN = (
     "answer",
     "faults",
     "migrations",
+    "thrash",
     "io",
     "engine",
 )  # nested objects without names of the user's choosing

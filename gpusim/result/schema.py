@@ -279,6 +279,14 @@ def summary_schema() -> dict[str, Any]:
                 "steps": _is("array", items=_object(step)),
                 "faults": _object(counters | per, optional=FAULT_COUNTERS),
                 "migrations": _map(migration, "by direction: host_to_device, device_to_host, ..."),
+                "thrash": _object(
+                    {
+                        "moved_bytes": _is("integer", "migrated, in all directions"),
+                        "useful_bytes": _is("integer", "what kernels asked for"),
+                        "ratio": _is(["number", "null"], "bytes moved per useful byte"),
+                        "evictions": _is("integer", "ranges that left a full VRAM"),
+                    }
+                ),
                 "links": _map(_object(use), "by link direction"),
                 "resources": _map(
                     _object({"group": words} | use), "the same for fault workers, engines, memories and locks"

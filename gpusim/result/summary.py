@@ -61,6 +61,7 @@ def build(scenario: Scenario, data: RunData) -> dict[str, Any]:
             }
             for total in data.migrations
         },
+        "thrash": thrash(data),
         "links": {use.name: _use(use, data.makespan_ps) for use in data.uses if use.group == "link"},
         "resources": {
             use.name: {"group": use.group} | _use(use, data.makespan_ps)
@@ -87,6 +88,19 @@ def check_attribution(what: str, parts: Mapping[Kind, int] | None, whole_ps: int
     if total != whole_ps or any(part < 0 for part in parts.values()):
         listed = ", ".join(f"{Kind(kind).name}={part}" for kind, part in parts.items() if part)
         raise InvariantError(f"the attribution of {what} sums to {total} ps, not to {whole_ps} ps: {listed}")
+
+
+def thrash(data: RunData) -> dict[str, Any]:
+    """What moved between memories over what kernels asked for: more than 1 says that pages came for nothing."""
+    moved = sum(total.bytes for total in data.migrations)
+    useful = sum(step.bytes for step in data.steps if step.kind == "launch")
+    triggers = data.tables.get("migrations", {}).get("trigger", ())
+    return {
+        "moved_bytes": moved,
+        "useful_bytes": useful,
+        "ratio": moved / useful if useful else None,
+        "evictions": sum(trigger == "TTM_EVICTION" for trigger in triggers),
+    }
 
 
 def _step(step: StepData) -> dict[str, Any]:

@@ -34,6 +34,7 @@ ROOTS = (
     "processes",
     "faults",
     "migrations",
+    "thrash",
     "links",
     "resources",
     "io",

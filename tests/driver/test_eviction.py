@@ -4,6 +4,7 @@ import pytest
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
+import gpusim
 from gpusim.errors import InputError
 from gpusim.kinds import Kind
 from tests.machine.invariants import check
@@ -116,6 +117,16 @@ def test_the_time_of_an_eviction_is_on_the_path_of_who_needs_the_memory():
     waited = sum(ran.data.tables["faults"]["eviction_ps"])
     assert ran.attribution[Kind.EVICTION] == pytest.approx(waited, rel=0.01)
     assert waited > 0.3 * ran.makespan_ps
+
+
+def test_bytes_moved_per_useful_byte():
+    """A walk over twice the VRAM, twice: all comes and goes, for two bytes asked for (`thrash`)."""
+    steps = [touch("x"), repeat(2, launch(reads="x"))]
+    kernels = {"scale": {"workgroups": 1}}
+    ran = gpusim.run(scenario(steps, buffers={"x": "64MiB malloc"}, overrides=SMALL, kernels=kernels))
+    assert ran.metric("thrash.evictions") == 48
+    assert ran.metric("thrash.ratio") == pytest.approx((64 * 2 + 48 * 2) / (64 * 2))
+    assert any("48 ranges were evicted" in note for note in ran.summary["notes"])
 
 
 # -- hipMalloc ---------------------------------------------------------------------------------------------------------
