@@ -198,4 +198,12 @@ def notes(machine: Machine, data: RunData) -> list[str]:
             "What the driver pays per fault and per page is fitted as a sum (0.329-0.338 ms for 2 MiB on MI210, "
             "FAU004); its split into the kinds shown is assumed."
         )
+    carried = sum(total.bytes for total in data.migrations)
+    per_page = sum(spent.get(kind, 0) for kind in (Kind.DRIVER_FIXED, Kind.DEVICE_PAGE, Kind.DMA_MAP))
+    if carried and data.makespan_ps and per_page > 0.1 * data.makespan_ps:
+        found.append(
+            "The answer hangs on what a migrate call costs, for each call and each page. One unexplained run on gfx950 "
+            "(MAN055-MAN060) allows 0 to 21 ms a call and 0.6 to 7.8 us a page to the device, at most 2.5 us a page "
+            "back; this machine's numbers come from MI210 and MI300A, and are below that for each call."
+        )
     return found

@@ -129,6 +129,13 @@ def test_bytes_moved_per_useful_byte():
     assert any("48 ranges were evicted" in note for note in ran.summary["notes"])
 
 
+def test_an_answer_that_hangs_on_the_cost_of_migration_says_so():
+    moved = run([touch("x"), launch(writes="x")], buffers={"x": "64MiB malloc"})
+    still = run([launch(writes="x")], buffers={"x": "64MiB malloc"})
+    assert any("MAN055-MAN060" in note for note in moved.data.notes)
+    assert not any("MAN055-MAN060" in note for note in still.data.notes)
+
+
 # -- hipMalloc ---------------------------------------------------------------------------------------------------------
 
 
