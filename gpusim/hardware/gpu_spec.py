@@ -167,6 +167,14 @@ class RetrySpec(Spec):
     )
 
 
+class SmallCopySpec(Spec):
+    """Copies between pinned memory and the device that are so small that the runtime starts a kernel for them."""
+
+    most: Size = Field(gt=0, description="the largest of them (GPU_FORCE_BLIT_COPY_SIZE)")
+    copy_alone: Duration = Field(description="fixed cost of one of many in a stream, one call each")
+    copy_batched: Duration = Field(description="fixed cost of one of many in one call (hipMemcpyBatchAsync)")
+
+
 class SdmaSpec(Spec):
     """Copy engines and the fixed cost of a copy."""
 
@@ -181,6 +189,9 @@ class SdmaSpec(Spec):
         default=4 << 20,
         gt=0,
         description="bytes of one copy packet: between packets an engine serves other rings",
+    )
+    small: SmallCopySpec | None = Field(
+        default=None, description="small copies by kernels; without it the engines do them all"
     )
     staging: Size = Field(gt=0, description="one of the two pinned buffers through which pageable copies go")
     d2d_rate: Rate = Field(gt=0, description="bytes copied per second inside the device (blit kernel)")

@@ -48,38 +48,57 @@ def memcpy(
     origin = source.slice(src_offset, length)
 
     def stages(chain: Chain) -> Stages:
-        place_to, device_to = _place(hip, target, *to)
-        place_from, device_from = _place(hip, source, *origin)
-        operation.where = (device_from, device_to)
-        if Place.DEVICE not in (place_to, place_from):
-            yield from _prepare(hip, chain, source, *origin, write=False)
-            yield from _prepare(hip, chain, target, *to, write=True)
-            yield bounce_copy(hip, length)
-        elif place_to is place_from:
-            gpu = hip.node.devices[device_from].gpu
-            yield from (
-                _inside(gpu, length) if device_to == device_from else _peer(hip, gpu, device_to, length)
-            )
-        elif place_to is Place.DEVICE:
-            gpu = hip.node.devices[device_to].gpu
-            yield Kind.COPY_SETUP, gpu.spec.sdma.copy_h2d
-            if place_from is Place.PINNED:
-                yield _engine(hip, gpu, length, up=True)
-            else:
-                yield from _prepare(hip, chain, source, *origin, write=False)
-                yield from staged_up(hip, gpu, length)
-        else:
-            gpu = hip.node.devices[device_from].gpu
-            yield Kind.COPY_SETUP, gpu.spec.sdma.copy_d2h
-            if place_to is Place.PINNED:
-                yield _engine(hip, gpu, length, up=False)
-            else:
-                yield from _prepare(hip, chain, target, *to, write=True)
-                yield from staged_down(hip, gpu, length)
+        yield from copy(hip, chain, operation, target, to, source, origin)
 
     operation = staged(hip, f"memcpy.{src}.{dst}", stages)
     operation.size = length
     return hip.submit(thread, operation, stream)
+
+
+def copy(
+    hip: Hip,
+    chain: Chain,
+    operation: Operation,
+    target: Allocation,
+    to: tuple[int, int],
+    source: Allocation,
+    origin: tuple[int, int],
+    *,
+    batch: int = 1,
+) -> Stages:
+    """One copy between parts (first byte, size) of buffers; or `batch` of them, one behind the other, in one call."""
+    length = to[1] // batch
+    place_to, device_to = _place(hip, target, *to)
+    place_from, device_from = _place(hip, source, *origin)
+    operation.where = (device_from, device_to)
+    if Place.DEVICE not in (place_to, place_from):
+        yield from _prepare(hip, chain, source, *origin, write=False)
+        yield from _prepare(hip, chain, target, *to, write=True)
+        yield bounce_copy(hip, to[1])
+        return
+    if place_to is place_from:
+        gpu = hip.node.devices[device_from].gpu
+        for _ in range(batch):
+            yield from (
+                _inside(gpu, length) if device_to == device_from else _peer(hip, gpu, device_to, length)
+            )
+        return
+    up = place_to is Place.DEVICE
+    gpu = hip.node.devices[device_to if up else device_from].gpu
+    pinned = (place_from if up else place_to) is Place.PINNED
+    small = gpu.spec.sdma.small
+    if pinned and small is not None and length <= small.most:
+        yield Kind.COPY_SETUP, batch * small.copy_batched if batch > 1 else small.copy_alone
+        yield _blit(gpu, gpu.zero_copy_reads if up else gpu.zero_copy_writes, to[1])
+        return
+    if not pinned:
+        yield from _prepare(hip, chain, *((source, *origin) if up else (target, *to)), write=not up)
+    for _ in range(batch):
+        yield Kind.COPY_SETUP, gpu.spec.sdma.copy_h2d if up else gpu.spec.sdma.copy_d2h
+        if pinned:
+            yield _engine(hip, gpu, length, up=up)
+        else:
+            yield from staged_up(hip, gpu, length) if up else staged_down(hip, gpu, length)
 
 
 def _place(hip: Hip, allocation: Allocation, first: int, size: int) -> tuple[Place, int]:

@@ -14,6 +14,7 @@ from gpusim.runtime import attributes, copies, mappings, memory, reclaim, xnack
 from gpusim.runtime import prefetch as prefetching
 from gpusim.runtime.advice import Access, Advice
 from gpusim.runtime.allocation import Allocation
+from gpusim.runtime.batch_copies import Entry, memcpy_batch
 from gpusim.runtime.files import Files
 from gpusim.runtime.forking import Child
 from gpusim.runtime.hip import Hip
@@ -294,6 +295,9 @@ class Calls:
             size=size,
             stream=stream,
         )
+
+    def memcpy_batch(self, thread: HostThread, entries: Sequence[Entry], *, stream: str | None) -> Operation:
+        return memcpy_batch(self._hip, thread, entries, stream)
 
     def memset(
         self, thread: HostThread, buffer: str, *, size: int | None, gpu: str, stream: str | None

@@ -128,6 +128,39 @@ def test_the_unit_of_copies_is_the_smaller_of_task_and_bounce_buffer(task, copie
     assert (spans["kind"].astype(str).str.lower() == "page_cache").sum() == copies
 
 
+# -- KV01: one call for many small copies
+
+
+def test_one_call_for_many_copies_helps_small_blocks_only():
+    ran = result("kv_blocks")
+    steps = {step["name"]: step for step in ran.summary["steps"] if step["kind"] == "memcpy_batch"}
+
+    def gain(size):
+        loop = [step for step in ran.summary["steps"] if step["name"] == f"one_{size}"]
+        whole = max(step["end_ns"] for step in loop) - min(step["start_ns"] for step in loop)
+        return whole / steps[f"batch_{size}"]["duration_ns"]
+
+    assert gain("4k") == pytest.approx(2.13, rel=0.05)
+    assert gain("8k") == pytest.approx(2.1, rel=0.05)
+    assert gain("32k") == pytest.approx(1.0, rel=0.01)
+    assert gain("128k") == pytest.approx(1.0, rel=0.01)
+
+
+# -- file traffic beside kernels and migrations
+
+
+def test_a_checkpoint_and_a_training_step_leave_each_other_alone():
+    """Drives limit the one and HBM the other; what migrates takes the other direction of the link."""
+    assert rate("checkpoint", "save") == pytest.approx(rate("checkpoint", "save_alone"), rel=0.02)
+    assert rate("checkpoint", "step") == pytest.approx(rate("checkpoint", "step_alone"), rel=0.02)
+    assert result("checkpoint").summary["io"]["fastpath"]["write"]["limited_by"] == "drive"
+
+
+def test_small_blocks_come_as_fast_beside_a_kernel_and_a_neighbour_that_faults():
+    assert rate("kv_tier", "fetch") == pytest.approx(rate("kv_tier", "alone"), rel=0.05)
+    assert result("kv_tier").metric("faults.serviced") == 32
+
+
 # -- Little's law, and shares over time
 
 IO_SCENARIOS = (
@@ -138,6 +171,8 @@ IO_SCENARIOS = (
     "bounce_chunks",
     "which_path",
     "ways_to_load_weights",
+    "checkpoint",
+    "kv_tier",
     "validation/hipfile_16drives",
     "validation/drive_h200",
 )

@@ -20,6 +20,7 @@ from gpusim.workload.steps.host_touch import HostTouch
 from gpusim.workload.steps.launch import Launch
 from gpusim.workload.steps.mappings import HostRegister, Mprotect, Munmap
 from gpusim.workload.steps.memcpy import Memcpy
+from gpusim.workload.steps.memcpy_batch import MemcpyBatch
 from gpusim.workload.steps.memset import Memset
 from gpusim.workload.steps.prefetch import Prefetch
 from gpusim.workload.steps.reclaim import Collapse, Compact, SwapOut
@@ -49,6 +50,7 @@ _SUPPORTED: tuple[type[StepSpec], ...] = (
     HostTouch,
     Launch,
     Memcpy,
+    MemcpyBatch,
     Memset,
     Parallel,
     Prefetch,
