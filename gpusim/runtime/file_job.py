@@ -87,14 +87,14 @@ class Layout:
     def __init__(self, job: FileJob, *, file_bytes: int, buffer_bytes: int) -> None:
         file_span, buffer_span = file_bytes - job.file_offset, buffer_bytes - job.buffer_offset
         total = job.size
-        if job.write and file_span <= 0:
-            file_span = total if total is not None else buffer_span  # it is written at its end
+        if file_span <= 0:  # it is written at its end; a read there finds nothing
+            file_span = total if total is not None else buffer_span
         endless = total is None and job.duration_ps is not None
         if total is None:
             total = min(file_span, buffer_span)
-        if total <= 0 or buffer_span <= 0 or file_span <= 0:
+        if buffer_span <= 0:
             raise SimulatedFailure(
-                "io_error", f"nothing of file {job.files[0]!r} and {job.buffer!r} is left there"
+                "io_error", f"byte {job.buffer_offset} lies beyond the end of buffer {job.buffer!r}"
             )
         self.job = job
         self.total = total

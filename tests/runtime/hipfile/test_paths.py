@@ -165,3 +165,27 @@ def test_the_table_has_a_row_for_each_request() -> None:
     assert len(table) == 64
     assert set(table["count"]) == {1}
     assert int(table["bytes"].sum()) == 64 * MIB
+
+
+@pytest.mark.parametrize("path", ["fastpath", "fallback"])
+def test_a_read_at_the_end_of_the_file_finds_nothing(path: str) -> None:
+    env = f'HIPFILE_FORCE_COMPAT_MODE: "{str(path == "fallback").lower()}"'
+    ran = run("load: {file_read: {file: f, buffer: x, io_size: 1MiB, file_offset: 64MiB}}", env=env)
+    assert ran.outcome == "completed"
+    assert (ran.io(path, "read")["requests"], ran.io(path, "read")["bytes"]) == (1, 0)
+
+
+@pytest.mark.parametrize("path", ["fastpath", "fallback"])
+def test_one_call_moves_at_most_int_max_down_to_a_page(path: str) -> None:
+    """Larger requests return short; the program asks for the rest."""
+    env = f'HIPFILE_FORCE_COMPAT_MODE: "{str(path == "fallback").lower()}"'
+    buffers = "y: {size: 3GiB, allocator: hipMalloc}"
+    ran = run(
+        "load: {file_read: {file: f, buffer: y, io_size: 3GiB}}",
+        size="3GiB",
+        buffers=buffers,
+        env=env,
+        record="spans",
+    )
+    sizes = sorted(int(size) for size in ran.result.tables["io"]["bytes"])
+    assert sizes == [3 * 1024 * MIB - 0x7FFFF000, 0x7FFFF000]
