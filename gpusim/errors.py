@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from html import escape
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +47,9 @@ class Problem:
 class GpusimError(Exception):
     """Base of everything that gpusim raises on purpose."""
 
+    def _repr_html_(self) -> str:
+        return f"<b>{type(self).__name__}</b>: {escape(str(self))}"
+
 
 class InputError(GpusimError):
     """The input is wrong. `problems` holds every mistake that was found, in file order."""
@@ -55,6 +59,23 @@ class InputError(GpusimError):
             (Problem(problems),) if isinstance(problems, str) else tuple(problems)
         )
         super().__init__("\n".join(str(problem) for problem in self.problems))
+
+    def _render_traceback_(self) -> list[str]:
+        """What a notebook shows when nobody catches it: the mistakes, and not the way through our code."""
+        return [f"{type(self).__name__}:", *(f"  {problem}" for problem in self.problems)]
+
+    def _repr_html_(self) -> str:
+        heads = ("where", "what", "read", "legal")
+        rows = []
+        for one in self.problems:
+            place = ":".join(str(part) for part in (one.file, one.line, one.column) if part is not None)
+            where = " ".join(part for part in (place, one.path) if part)
+            what = one.message + (f"; did you mean {one.nearest!r}?" if one.nearest is not None else "")
+            cells = (where, what, one.read or "", one.legal or "")
+            rows.append("".join(f'<td style="text-align:left">{escape(cell)}</td>' for cell in cells))
+        head = "".join(f'<th style="text-align:left">{name}</th>' for name in heads)
+        body = "".join(f"<tr>{row}</tr>" for row in rows)
+        return f"<b>{type(self).__name__}</b><table><tr>{head}</tr>{body}</table>"
 
 
 class NotSupportedYet(InputError):

@@ -6,9 +6,19 @@
 from __future__ import annotations
 
 from enum import IntEnum
+from html import escape
+from typing import cast
 
 
-class Kind(IntEnum):
+class _Shown:
+    """Members in a notebook: an enum itself may not define this."""
+
+    def _repr_html_(self) -> str:
+        kind = cast("Kind", self)
+        return f"<b>{escape(LABELS[kind])}</b> <code>{kind.name.lower()}</code>: {escape(DEFINITIONS[kind])}"
+
+
+class Kind(_Shown, IntEnum):
     """What a span of simulated time was spent on. The order is the order in reports."""
 
     COMPUTE = 0

@@ -1,17 +1,20 @@
-"""A result in a notebook: question, answer, one bar of where the time went, the steps. HTML with inline SVG
-only.
+"""Results in a notebook: question, answer, one bar of where the time went, the steps; and the lists and tables that a
+result gives. HTML with inline SVG only.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
 from gpusim.result import text
 from gpusim.result.colours import colour, text_on
+from gpusim.result.expect import Checked
 from gpusim.result.groups import grouped
+from gpusim.result.schema import ROWS
 from gpusim.result.shares import label, largest, percentages
+from gpusim.result.verify import Check
 
 _WIDTH, _HEIGHT = 760, 34
 _ROWS = 12
@@ -32,6 +35,54 @@ def html(summary: Mapping[str, Any]) -> str:
         f'<div style="font-size:115%;font-weight:600">{said}</div>'
         f"{bound}{formula}{_bar(summary['attribution'])}{_steps(summary)}{_missing(summary)}</div>"
     )
+
+
+class CheckedRows(list[Checked]):
+    """Expected against simulated; a list that a notebook shows as a table."""
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (
+                "ok" if row.ok else "<b>OUT</b>",
+                escape(row.metric),
+                escape(text.value(row.measured, row.unit)),
+                escape(text.value(row.simulated, row.unit)),
+                "–" if row.error is None else f"{100 * row.error:+.1f} %",
+                escape(row.tolerance or "–"),
+                escape(row.source),
+            )
+            for row in self
+        ]
+        return _table(("", "metric", "expected", "simulated", "error", "within", "source"), rows)
+
+
+class Checks(list[Check]):
+    """Laws that a result must keep; a list that a notebook shows as a table."""
+
+    def _repr_html_(self) -> str:
+        rows = [("ok" if one.ok else "<b>BROKEN</b>", escape(one.law), escape(one.detail)) for one in self]
+        return _table(("", "law", "numbers"), rows)
+
+
+def tables_html(made: Mapping[str, int | None]) -> str:
+    """The tables of a result: `made` says how many rows each has, None if nobody has asked for it yet."""
+    rows = [
+        (
+            f"<code>{escape(name)}</code>",
+            "not made yet" if count is None else text.count(count),
+            escape(ROWS.get(name, "")),
+        )
+        for name, count in made.items()
+    ]
+    return _table(("table", "rows", "one row is"), rows)
+
+
+def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table of cells that are HTML already."""
+    left = ' style="text-align:left"'
+    head = "".join(f"<th{left}>{name}</th>" for name in heads)
+    body = "".join("<tr>" + "".join(f"<td{left}>{cell}</td>" for cell in row) + "</tr>" for row in rows)
+    return f"<table><tr>{head}</tr>{body}</table>"
 
 
 def _bar(attribution: Mapping[str, float] | None) -> str:

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from gpusim.errors import InputError, Problem
 from gpusim.result import directory, expect, paths
+from gpusim.result.display import CheckedRows, Checks, html
 from gpusim.result.schema import SCHEMA_VERSION, TABLES
 from gpusim.result.tables import Tables, build
-from gpusim.result.verify import Check, verify
+from gpusim.result.verify import verify
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -121,13 +122,13 @@ class Result:
         """Every metric that this result has (slices and statistics of steps are legal beside them)."""
         return list(paths.names(self.summary))
 
-    def check(self, rows: Iterable[expect.ExpectRow] | None = None) -> list[expect.Checked]:
+    def check(self, rows: Iterable[expect.ExpectRow] | None = None) -> CheckedRows:
         """Expected against simulated: `rows`, by default those of the scenario's `expect`."""
-        return expect.check(self.summary, self.scenario.expect if rows is None else rows)
+        return CheckedRows(expect.check(self.summary, self.scenario.expect if rows is None else rows))
 
-    def verify(self) -> list[Check]:
+    def verify(self) -> Checks:
         """Recompute what must hold in any result: sums, tilings, bytes that went in and came out."""
-        return verify(self.summary, self.tables)
+        return Checks(verify(self.summary, self.tables))
 
     def movers(self, bins: int = 24) -> pd.DataFrame:
         """Who moved data over time: file requests, migrations and copies; see `gpusim.result.movers`."""
@@ -143,8 +144,6 @@ class Result:
         return f"<Result {self.summary['scenario']}: {self.summary['answer']['text']}>"
 
     def _repr_html_(self) -> str:
-        from gpusim.result.display import html
-
         return html(self.summary)
 
 

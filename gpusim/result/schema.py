@@ -164,6 +164,19 @@ TABLES: dict[str, tuple[Column, ...]] = {
 }
 
 
+#: what one row of each table is
+ROWS: dict[str, str] = {
+    "steps": "an executed step of the program",
+    "faults": "a served retry fault, from its first send to its replay",
+    "migrations": "a migrate call that moved pages",
+    "io": "a file request",
+    "links": "a link, worker, engine, memory or lock in one bin of time",
+    "kfd_events": "an event that KFD tells those who listen",
+    "spans": "a stretch of time that something spent",
+    "parameters": "a number of the machine, with its source",
+}
+
+
 def _object(properties: dict[str, Any], *, optional: tuple[str, ...] = (), text: str = "") -> dict[str, Any]:
     made: dict[str, Any] = {
         "type": "object",

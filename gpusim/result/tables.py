@@ -48,6 +48,12 @@ class Tables(Mapping[str, "pd.DataFrame"]):
     def __repr__(self) -> str:
         return f"Tables({', '.join(self)})"
 
+    def _repr_html_(self) -> str:
+        from gpusim.result.display import tables_html
+
+        made = self._made
+        return tables_html({name: len(made[name]) if name in made else None for name in self})
+
 
 def build(data: RunData, *, limit_bytes: int = TABLE_LIMIT_BYTES) -> Tables:
     """The tables of a run. Those that the run did not record are absent."""

@@ -267,3 +267,8 @@ class Scenario(Spec):
         from gpusim.scenario import loader
 
         return loader.changed(self, changes)
+
+    def _repr_html_(self) -> str:
+        from gpusim.scenario.display import html
+
+        return html(self)
