@@ -134,20 +134,29 @@ def check(files: tuple[Path, ...], as_json: bool) -> int:
 
 @cli.command()
 @click.argument("target", metavar="FILE|DIR", type=click.Path(path_type=Path))
-@click.option("--verify", is_flag=True, help="Recompute what must hold: sums, tilings, conservation.")
+@click.option(
+    "--verify",
+    is_flag=True,
+    help="Recompute what must hold, and simulate again with each kind of work at double speed.",
+)
 @_JSON
 def explain(target: Path, verify: bool, as_json: bool) -> int:
-    """Say where the time went and what limits it, of a scenario or of a result directory."""
+    """Say where the time went, what limits it and what would help, of a scenario or a result directory."""
     from gpusim import public
-    from gpusim.report import output, progress
+    from gpusim.report import output, progress, why
+    from gpusim.study import gains
 
     if target.is_dir():
         result = public.open_result(target)
     else:
         with progress.live(wanted=not as_json) as show:
-            result = public.run(target, progress=show)
+            result = public.run(target, record="spans", progress=show)
     checks = result.verify() if verify else None
-    output.explanation(result, checks, as_json=as_json)
+    reasons = why.why(result)
+    if verify and reasons is not None:
+        checked = gains.verified(result.scenario, reasons.gains)
+        reasons = why.Why(reasons.limits, reasons.phases, checked)
+    output.explanation(result, checks, reasons, as_json=as_json)
     broken = any(not one.ok for one in checks or ())
     return failures.BUG if broken else failures.code_of(result.outcome)
 

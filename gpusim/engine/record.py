@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 
 _ROW = Struct("<IHqqqIII")  # who, kind, start, end, alone, cause, queued_behind, released_by: 42 bytes
 _CHUNK = bytes(_ROW.size << 16)
-_DTYPE = np.dtype(
+#: one span as a row of an array
+ROW = np.dtype(
     [
         ("who", "<u4"),
         ("kind", "<u2"),
@@ -118,7 +119,7 @@ class Recorder:
 
     def table(self) -> NDArray[Any]:
         """All spans as one structured array; row number r is at index r - 1."""
-        return np.frombuffer(self._rows, dtype=_DTYPE, count=self.rows)
+        return np.frombuffer(self._rows, dtype=ROW, count=self.rows)
 
 
 class Chain:

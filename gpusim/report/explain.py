@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from rich.text import Text
 
 from gpusim.kinds import DEFINITIONS, Kind
-from gpusim.report import parts
+from gpusim.report import parts, why
 from gpusim.report.io_paths import io_paths
 from gpusim.result import text
 from gpusim.result.groups import grouped
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from rich.console import RenderableType
 
+    from gpusim.report.why import Why
     from gpusim.result import Result
     from gpusim.result.verify import Check
 
@@ -27,8 +28,10 @@ _DEFINED = 6
 _DIM = "bright_black"
 
 
-def explanation(result: Result, checks: Sequence[Check] | None = None) -> list[RenderableType]:
-    """The report of `gpusim explain`; `checks` are those of --verify."""
+def explanation(
+    result: Result, checks: Sequence[Check] | None = None, reasons: Why | None = None
+) -> list[RenderableType]:
+    """The report of `gpusim explain`; `checks` are those of --verify, `reasons` what its spans say."""
     summary = result.summary
     lines = parts.header(summary)
     attribution = summary["attribution"]
@@ -36,6 +39,8 @@ def explanation(result: Result, checks: Sequence[Check] | None = None) -> list[R
         parts.heading(f"Where {text.time(summary['makespan_ns'])} went"),
         parts.breakdown(attribution, summary["makespan_ns"], rows=len(Kind)),
     ]
+    if reasons is not None:
+        lines += why.sections(reasons, summary["makespan_ns"])
     if attribution:
         lines += [parts.heading("What these are"), _definitions(attribution)]
     steps = _steps(summary)
@@ -57,7 +62,9 @@ def explanation(result: Result, checks: Sequence[Check] | None = None) -> list[R
     return lines
 
 
-def as_json(result: Result, checks: Sequence[Check] | None = None) -> dict[str, Any]:
+def as_json(
+    result: Result, checks: Sequence[Check] | None = None, reasons: Why | None = None
+) -> dict[str, Any]:
     """The same as data, for `explain --json`."""
     summary = result.summary
     kept = (
@@ -86,6 +93,7 @@ def as_json(result: Result, checks: Sequence[Check] | None = None) -> dict[str, 
     made["fault"] = None if lives is None else {name: parts for name, (parts, _) in lives.items()}
     made["notes"] = summary["notes"]
     made["not_modelled"] = summary["not_modelled"]
+    made["why"] = None if reasons is None else why.as_data(reasons)
     if checks is not None:
         made["checks"] = [{"law": check.law, "ok": check.ok, "detail": check.detail} for check in checks]
     return made

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from gpusim.report.failures import Tried
+    from gpusim.report.why import Why
     from gpusim.result import Result
     from gpusim.result.verify import Check
     from gpusim.scenario.schema import Scenario
@@ -47,14 +48,16 @@ def checks(found: Sequence[Tried[Scenario]], *, as_json: bool) -> None:
     lines(f"{one.file}: ok ({one.made.name})" for one in found if one.made is not None)
 
 
-def explanation(result: Result, found: Sequence[Check] | None, *, as_json: bool) -> None:
+def explanation(
+    result: Result, found: Sequence[Check] | None, reasons: Why | None = None, *, as_json: bool
+) -> None:
     """After `explain`."""
     from gpusim.report import explain
 
     if as_json:
-        _json(explain.as_json(result, found))
+        _json(explain.as_json(result, found, reasons))
     else:
-        _show(explain.explanation(result, found))
+        _show(explain.explanation(result, found, reasons))
 
 
 def validation(validated: Sequence[Validated], *, as_json: bool) -> None:

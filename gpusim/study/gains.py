@@ -1,0 +1,117 @@
+"""What would help: how long the run would take if one kind of work took less time.
+
+The prediction times the recorded spans anew: each begins when all that it waited for has ended, so that what was hidden
+behind the critical path comes to light. It knows the run as it was: who was served before whom, which requests shared
+a link. `resimulated` runs the scenario again on a machine with that change, and so knows better.
+
+What runs at HBM's rate cannot run faster than its own, and what runs at its own rate not faster than HBM allows: the
+use of HBM meanwhile says how much that leaves. On several GPUs the busiest counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from gpusim.kinds import Kind
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from gpusim.engine.critical import Graph
+    from gpusim.result import Result
+    from gpusim.scenario.schema import Scenario
+    from gpusim.study.spans import Spans
+
+#: who waits does nothing that could be faster: what it waits for has a kind of its own
+WAITS = frozenset(
+    {Kind.FAULT_QUEUE, Kind.LOCK_WAIT, Kind.WAVE_SLOTS, Kind.IO_QUEUE, Kind.IO_LOCK, Kind.WRITEBACK}
+)
+TWICE = 0.5
+FREE = 0.0
+_LEAST = 0.005  # of the makespan: what is less on the path is not asked for
+_NEARLY_FREE = 1e-6  # a rate cannot be infinite
+
+
+@dataclass(frozen=True, slots=True)
+class Gain:
+    """A kind on the critical path: its share, and the makespan if it were twice as fast, and if it were free."""
+
+    kind: Kind
+    share: float
+    twice_ns: float
+    free_ns: float
+    resimulated_ns: float | None = None  # twice as fast
+
+
+def predicted(result: Result, spans: Spans) -> list[Gain]:
+    """The kinds on the path, the one that helps most at double speed first."""
+    from gpusim.engine.critical import Graph
+
+    graph = Graph(spans.rows)
+    floors = _floors(result, spans)
+    found = []
+    for kind in Kind:
+        share = spans.on_path[kind] / spans.makespan_ps if spans.makespan_ps else 0.0
+        if share < _LEAST or kind in WAITS:
+            continue
+        twice, free = (
+            graph.makespan(lengths(spans, graph, kind, pace, floors)) / 1000 for pace in (TWICE, FREE)
+        )
+        found.append(Gain(kind, share, twice, free))
+    return sorted(found, key=lambda gain: (gain.twice_ns, -gain.share))
+
+
+def lengths(
+    spans: Spans, graph: Graph, kind: Kind, pace: float, floors: NDArray[np.float64]
+) -> NDArray[np.int64]:
+    """What each span takes by itself if a kind takes `pace` times as long."""
+    import numpy as np
+
+    rows, own = spans.rows, graph.lengths
+    chosen = rows["kind"] == kind
+    if kind is Kind.COMPUTE:
+        # whoever lacks slots is as much faster as those who hold them
+        chosen |= rows["kind"] == Kind.WAVE_SLOTS
+    changed = own * pace
+    if kind is Kind.HBM:
+        changed = np.maximum(changed, np.minimum(rows["alone_ps"], own))
+    elif kind is Kind.COMPUTE:
+        changed = np.maximum(changed, own * np.minimum(floors, 1.0))
+    made: NDArray[np.int64] = np.where(chosen, np.rint(changed).astype(np.int64), own)
+    return made
+
+
+def _floors(result: Result, spans: Spans) -> NDArray[np.float64]:
+    """For each span the share of HBM's bandwidth that was in use meanwhile, on the busiest GPU."""
+    import numpy as np
+
+    rows = spans.rows
+    start, end = rows["start_ps"] / 1000, rows["end_ps"] / 1000
+    width = np.maximum(end - start, 1e-3)
+    most = np.zeros(len(rows))
+    for name, part in result.tables["links"].groupby("name", observed=True, sort=True):
+        if not str(name).endswith(".hbm"):
+            continue
+        at = np.concatenate(([0.0], part["end_ns"].to_numpy()))
+        busy = np.concatenate(([0.0], np.cumsum(part["busy_ns"].to_numpy())))
+        np.maximum(most, (np.interp(end, at, busy) - np.interp(start, at, busy)) / width, out=most)
+    return most
+
+
+def resimulated(scenario: Scenario, kind: Kind, pace: float = TWICE) -> float:
+    """The makespan in nanoseconds of a run in which a kind takes `pace` times as long."""
+    from gpusim.simulation import simulate
+
+    paces: Sequence[float] = [max(pace, _NEARLY_FREE) if other is kind else 1.0 for other in Kind]
+    return simulate(scenario, paces=paces).makespan_ps / 1000
+
+
+def verified(scenario: Scenario, gains: Iterable[Gain]) -> list[Gain]:
+    """The same with what simulating says, in the order given."""
+    return [
+        Gain(gain.kind, gain.share, gain.twice_ns, gain.free_ns, resimulated(scenario, gain.kind))
+        for gain in gains
+    ]

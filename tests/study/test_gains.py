@@ -1,0 +1,114 @@
+"""What limits a run and what would help it, from its spans, against simulating the change."""
+
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+import gpusim as gs
+from gpusim.kinds import Kind
+from gpusim.report import why as report
+from gpusim.report.console import rendered
+from gpusim.study import gains, limits, spans
+from tests.report.test_terminal import Terminal
+
+FOLDER = Path(__file__).parents[2] / "scenarios"
+
+
+@cache
+def run(name, **sets):
+    return gs.run(
+        FOLDER / f"{name}.yaml",
+        set={key.replace("__", "."): value for key, value in sets.items()},
+        record="spans",
+    )
+
+
+def small_touch():
+    return run("first_touch", processes__app__buffers__x__size="256MiB")
+
+
+def test_without_spans_there_is_no_graph():
+    assert spans.of(gs.run(FOLDER / "zero_copy.yaml")) is None
+
+
+@pytest.mark.parametrize("name", ["explicit_copy", "zero_copy"])
+def test_the_path_sums_to_the_whole_to_the_picosecond(name):
+    found = spans.of(run(name))
+    assert sum(found.on_path) == found.makespan_ps == round(run(name).summary["makespan_ns"] * 1000)
+
+
+def test_the_best_suggestion_for_a_first_touch_is_the_2_ms_rule():
+    result = small_touch()
+    best = gains.predicted(result, spans.of(result))[0]
+    assert best.kind is Kind.RECENT_SKIP
+    assert best.twice_ns == pytest.approx(gains.resimulated(result.scenario, Kind.RECENT_SKIP), rel=0.02)
+
+
+@pytest.mark.parametrize("name", ["explicit_copy", "zero_copy"])
+def test_predictions_agree_with_simulating_again(name):
+    result = run(name)
+    predicted = gains.predicted(result, spans.of(result))
+    verified = gains.verified(result.scenario, predicted[:4])
+    for gain in verified:
+        assert gain.twice_ns == pytest.approx(gain.resimulated_ns, rel=0.01)
+    assert verified[0].resimulated_ns == min(gain.resimulated_ns for gain in verified)
+
+
+def test_a_bounce_copy_for_free_still_waits_for_the_engine_beside_it():
+    """By its share alone a free bounce copy would gain more: SDMA empties the other buffer meanwhile."""
+    result = run("explicit_copy")
+    bounce = next(g for g in gains.predicted(result, spans.of(result)) if g.kind is Kind.BOUNCE_COPY)
+    whole = result.summary["makespan_ns"]
+    assert bounce.free_ns > whole * (1 - bounce.share) * 1.02
+    free = gains.resimulated(result.scenario, Kind.BOUNCE_COPY, gains.FREE)
+    assert bounce.free_ns == pytest.approx(free, rel=0.01)
+
+
+def test_a_saturated_memory_cannot_make_compute_faster():
+    """A kernel at HBM's rate spends nothing on compute; one at its own rate gains until HBM is full."""
+    result = run("explicit_copy")
+    for gain in gains.predicted(result, spans.of(result)):
+        if gain.kind is Kind.HBM:
+            assert gain.free_ns > result.summary["makespan_ns"] * (1 - gain.share) * 1.001
+
+
+def test_resources_on_the_path_are_named_and_nothing_exceeds_its_ceiling():
+    result = run("mixed")
+    found = {limit.name: limit for limit in limits.limits(result, spans.of(result))}
+    assert found["gpu[0].fault_worker"].path > 0.15
+    assert found["gpu[0].hbm"].peak > 0.95
+    for limit in found.values():
+        assert 0 <= limit.path <= 1
+        assert limit.ceiling is None or 0 <= limit.ceiling <= 1 + 1e-6
+    assert sum(limit.path for limit in found.values()) <= 1 + 1e-9
+
+
+def test_phases_follow_each_other_from_start_to_end():
+    result = run("mixed")
+    phases = limits.phases(result, spans.of(result))
+    assert phases[0].start_ns == 0
+    assert phases[-1].end_ns == pytest.approx(result.summary["makespan_ns"])
+    for one, following in pairwise(phases):
+        assert one.end_ns == following.start_ns
+    assert any(phase.kind is Kind.HBM and phase.resource == "gpu[0].hbm" for phase in phases)
+
+
+def test_a_saved_result_gives_the_same_reasons(tmp_path):
+    result = run("zero_copy")
+    result.save(tmp_path / "out")
+    again = gs.open_result(tmp_path / "out")
+    assert gains.predicted(again, spans.of(again)) == gains.predicted(result, spans.of(result))
+
+
+def test_the_report_says_what_would_help_and_what_was_simulated():
+    result = run("zero_copy")
+    why = report.why(result)
+    checked = report.Why(why.limits, why.phases, gains.verified(result.scenario, why.gains[:2]))
+    text = rendered(report.sections(checked, result.summary["makespan_ns"]), Terminal())
+    for words in ("What would help", "twice as fast", "re-simulated", "What limits it", "From start to end"):
+        assert words in text
+    data = report.as_data(checked)
+    assert data["gains"][0]["kind"] == "page_alloc"
+    assert data["phases"][0]["start_ns"] == 0
