@@ -255,14 +255,23 @@ def test_check_json(call):
     assert (nothing["ok"], len(nothing["problems"])) == (False, 1)
 
 
-def test_explain_a_scenario_or_its_result_alike(call):
-    call("run", "small.yaml", "--out", "here")
+def test_explain_a_scenario_or_its_result_with_spans_alike(call):
+    call("run", "small.yaml", "--out", "here", "--record", "spans")
     code, of_file, _ = call("explain", "small.yaml")
     assert code == 0
     code, of_directory, _ = call("explain", "here")
     assert code == 0
     assert "The life of a fault" in of_file
+    assert "What would help" in of_file
     assert of_file == of_directory
+
+
+def test_explain_a_result_without_spans_says_how_to_get_them(call):
+    call("run", "small.yaml", "--out", "here")
+    code, out, _ = call("explain", "here")
+    assert code == 0
+    assert "What would help" not in out
+    assert "--record spans" in out
 
 
 def test_explain_verify_passes_on_a_real_run_and_is_json(call):
