@@ -32,9 +32,11 @@ def path(released_by: NDArray[np.uint32]) -> NDArray[np.int64]:
 
 def kinds_on(spans: NDArray[Any], rows: NDArray[np.int64], kinds: int) -> list[int]:
     """Picoseconds of each kind on a path; they sum to the time of its end exactly if the path tiles it."""
-    kind = spans["kind"][rows]
-    length = spans["end_ps"][rows] - spans["start_ps"][rows]
-    return [int(length[kind == number].sum()) for number in range(kinds)]
+    sums = [0] * kinds
+    for start in range(0, len(rows), _BLOCK):
+        block = spans[rows[start : start + _BLOCK]]
+        _add(sums, block["kind"], block["end_ps"] - block["start_ps"])
+    return sums
 
 
 def time_by_kind(spans: NDArray[Any], kinds: int) -> tuple[list[int], list[int]]:
@@ -44,12 +46,17 @@ def time_by_kind(spans: NDArray[Any], kinds: int) -> tuple[list[int], list[int]]
         block = spans[start : start + _BLOCK]
         kind = block["kind"]
         length = block["end_ps"] - block["start_ps"]
-        wait = np.maximum(length - block["alone_ps"], 0)
-        for number in np.unique(kind).tolist():
-            chosen = kind == number
-            spent[number] += int(length[chosen].sum())
-            waited[number] += int(wait[chosen].sum())
+        _add(spent, kind, length)
+        _add(waited, kind, np.maximum(length - block["alone_ps"], 0))
     return spent, waited
+
+
+def _add(sums: list[int], kind: NDArray[np.uint16], length: NDArray[np.int64]) -> None:
+    """Exact sums of a block by kind: the halves of the numbers add up to less than 2^53 each, as float64 can hold."""
+    low = np.bincount(kind, weights=length & 0x7FFFFFFF, minlength=len(sums))
+    high = np.bincount(kind, weights=length >> 31, minlength=len(sums))
+    for number, (few, many) in enumerate(zip(low.tolist(), high.tolist(), strict=True)):
+        sums[number] += int(few) + (int(many) << 31)
 
 
 class Graph:

@@ -37,6 +37,8 @@ class Transfer:
     kind: int
     start: Callable[[Callable[[], None]], None]
     beside: tuple[int, int] | None = None
+    #: what began with it and ended first, where it stands for two things: its kind and its end
+    first: tuple[int, int] | None = None
 
 
 @dataclass(slots=True)
@@ -170,6 +172,8 @@ class _Run:
         if beside is not None and beside[1]:
             kind, length = beside
             chain.beside(stage.kind, now, kind, chain.time_ps + chain.paced(kind, length))
+        elif stage.first is not None:
+            chain.beside(stage.kind, now, *stage.first)
         else:
             chain.spend(stage.kind, now)
         self._value = chain.time_ps

@@ -54,6 +54,8 @@ def _beside(transfer: Transfer, hip: Hip, size: int) -> Transfer:
             if not running[0]:
                 transfer.kind = kind
                 done()
+            else:
+                transfer.first = (kind, hip.env.now)
 
         by_engine(partial(ended, engine))
         hip.node.copy_memory.enter(size, partial(ended, Kind.BOUNCE_COPY))

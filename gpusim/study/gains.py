@@ -32,7 +32,7 @@ WAITS = frozenset(
 TWICE = 0.5
 FREE = 0.0
 _LEAST = 0.005  # of the makespan: what is less on the path is not asked for
-_NEARLY_FREE = 1e-6  # a rate cannot be infinite
+_NEARLY_FREE = 1e-3  # a rate cannot be infinite, nor a flow end within a picosecond
 
 
 @dataclass(frozen=True, slots=True)
