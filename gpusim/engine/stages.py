@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any
 
 from gpusim.engine.environment import Environment
-from gpusim.engine.record import Chain
+from gpusim.engine.record import NO_ROW, Chain
 from gpusim.errors import SimulatedFailure
 
 
@@ -39,6 +39,8 @@ class Transfer:
     beside: tuple[int, int] | None = None
     #: what began with it and ended first, where it stands for two things: its kind and its end
     first: tuple[int, int] | None = None
+    #: the last span of who let it end, where it does nothing but wait: `start` may find it out
+    behind: int = NO_ROW
 
 
 @dataclass(slots=True)
@@ -174,6 +176,8 @@ class _Run:
             chain.beside(stage.kind, now, kind, chain.time_ps + chain.paced(kind, length))
         elif stage.first is not None:
             chain.beside(stage.kind, now, *stage.first)
+        elif stage.behind:
+            chain.spend(stage.kind, now, alone_ps=0, behind=stage.behind)
         else:
             chain.spend(stage.kind, now)
         self._value = chain.time_ps

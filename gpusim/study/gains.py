@@ -5,16 +5,18 @@ behind the critical path comes to light. It knows the run as it was: who was ser
 a link. `resimulated` runs the scenario again on a machine with that change, and so knows better.
 
 What runs at HBM's rate cannot run faster than its own, and what runs at its own rate not faster than HBM allows: the
-use of HBM meanwhile says how much that leaves. On several GPUs the busiest counts.
+use of HBM meanwhile says how much that leaves. On several GPUs the busiest counts. In the same way a request to a drive
+cannot be faster than the links between; and no run is shorter than the time for which a link is busy.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gpusim.kinds import Kind
+from gpusim.study.limits import MOVERS, Use
 
 if TYPE_CHECKING:
     import numpy as np
@@ -52,20 +54,51 @@ def predicted(result: Result, spans: Spans) -> list[Gain]:
 
     graph = Graph(spans.rows)
     floors = _floors(result, spans)
+    least = _Least(result)
     found = []
     for kind in Kind:
         share = spans.on_path[kind] / spans.makespan_ps if spans.makespan_ps else 0.0
         if share < _LEAST or kind in WAITS:
             continue
         twice, free = (
-            graph.makespan(lengths(spans, graph, kind, pace, floors)) / 1000 for pace in (TWICE, FREE)
+            max(graph.makespan(lengths(spans, graph, kind, pace, floors)) / 1000, least.of(kind, pace))
+            for pace in (TWICE, FREE)
         )
         found.append(Gain(kind, share, twice, free))
     return sorted(found, key=lambda gain: (gain.twice_ns, -gain.share))
 
 
+class _Least:
+    """No run is shorter than the time for which one of its links, memories or pin locks is busy.
+
+    Who asks sooner finds a full link as full as before; only what makes the transfers themselves faster helps there.
+    """
+
+    def __init__(self, result: Result) -> None:
+        self._busy: dict[str, float] = {}
+        self._locks: set[str] = set()
+        for name, part in result.tables["links"].groupby("name", observed=True, sort=True):
+            group, lock = str(part["group"].iloc[0]), str(name)
+            if group in ("link", "memory") or (group == "lock" and not lock.endswith(".svms")):
+                self._busy[lock] = float(part["busy_ns"].sum())
+                if group == "lock":
+                    self._locks.add(lock)
+
+    def of(self, kind: Kind, pace: float) -> float:
+        """Nanoseconds."""
+        moves = MOVERS.get(kind, ())
+        return max(
+            (
+                busy
+                * (pace if name.endswith(moves) or (kind is Kind.IO_PIN and name in self._locks) else 1.0)
+                for name, busy in self._busy.items()
+            ),
+            default=0.0,
+        )
+
+
 def lengths(
-    spans: Spans, graph: Graph, kind: Kind, pace: float, floors: NDArray[np.float64]
+    spans: Spans, graph: Graph, kind: Kind, pace: float, floors: Mapping[Kind, NDArray[np.float64]]
 ) -> NDArray[np.int64]:
     """What each span takes by itself if a kind takes `pace` times as long."""
     import numpy as np
@@ -78,27 +111,34 @@ def lengths(
     changed = own * pace
     if kind is Kind.HBM:
         changed = np.maximum(changed, np.minimum(rows["alone_ps"], own))
-    elif kind is Kind.COMPUTE:
-        changed = np.maximum(changed, own * np.minimum(floors, 1.0))
+    elif kind in floors:
+        changed = np.maximum(changed, own * np.minimum(floors[kind], 1.0))
     made: NDArray[np.int64] = np.where(chosen, np.rint(changed).astype(np.int64), own)
     return made
 
 
-def _floors(result: Result, spans: Spans) -> NDArray[np.float64]:
-    """For each span the share of HBM's bandwidth that was in use meanwhile, on the busiest GPU."""
+def _floors(result: Result, spans: Spans) -> dict[Kind, NDArray[np.float64]]:
+    """For each span the share in use meanwhile of what its kind shares with others: the busiest of its sort."""
     import numpy as np
 
     rows = spans.rows
     start, end = rows["start_ps"] / 1000, rows["end_ps"] / 1000
-    width = np.maximum(end - start, 1e-3)
-    most = np.zeros(len(rows))
+    shared = (Kind.COMPUTE, Kind.DRIVE, Kind.PAGE_CACHE)
+    found = {kind: np.zeros(len(rows)) for kind in shared if spans.on_path[kind]}
     for name, part in result.tables["links"].groupby("name", observed=True, sort=True):
-        if not str(name).endswith(".hbm"):
-            continue
-        at = np.concatenate(([0.0], part["end_ns"].to_numpy()))
-        busy = np.concatenate(([0.0], np.cumsum(part["busy_ns"].to_numpy())))
-        np.maximum(most, (np.interp(end, at, busy) - np.interp(start, at, busy)) / width, out=most)
-    return most
+        for kind, most in found.items():
+            if _holds_back(kind, str(name), str(part["group"].iloc[0])):
+                np.maximum(most, Use(part).of(start, end), out=most)
+    return found
+
+
+def _holds_back(kind: Kind, name: str, group: str) -> bool:
+    """Can a resource keep work of a kind from running faster, one that this work shares but is not of its kind?"""
+    if kind is Kind.COMPUTE:
+        return name.endswith(".hbm")
+    if kind is Kind.PAGE_CACHE:
+        return name == "host.memory"
+    return group in ("link", "memory") and not name.endswith((*MOVERS[kind], ".hbm"))
 
 
 def resimulated(scenario: Scenario, kind: Kind, pace: float = TWICE) -> float:

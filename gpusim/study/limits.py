@@ -22,7 +22,7 @@ _LEAST_PHASE = 0.01
 _LEAST_USE = 0.005  # what is used less is not named
 
 #: kinds that move data: what the names of the resources that they use end in
-_MOVERS: Mapping[Kind, tuple[str, ...]] = {
+MOVERS: Mapping[Kind, tuple[str, ...]] = {
     Kind.HBM: (".hbm",),
     Kind.ZERO_COPY_LINK: (".h2d", ".d2h"),
     Kind.SDMA_COPY: (".h2d", ".d2h"),
@@ -62,7 +62,7 @@ class Phase:
     use: float
 
 
-class _Use:
+class Use:
     """How long a resource was busy up to a time."""
 
     def __init__(self, part: pd.DataFrame) -> None:
@@ -87,7 +87,7 @@ def limits(result: Result, spans: Spans) -> list[Limit]:
     table = result.tables["links"]
     makespan = max(result.summary["makespan_ns"], 1e-3)
     parts = {str(name): part for name, part in table.groupby("name", observed=True, sort=True)}
-    uses = {name: _Use(part) for name, part in parts.items()}
+    uses = {name: Use(part) for name, part in parts.items()}
     on_path = _charged(spans, uses, spans.rows[spans.path])
     waited = _charged(spans, uses, spans.rows, waiting=True)
     found = []
@@ -112,7 +112,7 @@ def limits(result: Result, spans: Spans) -> list[Limit]:
 
 
 def _charged(
-    spans: Spans, uses: Mapping[str, _Use], rows: NDArray[Any], *, waiting: bool = False
+    spans: Spans, uses: Mapping[str, Use], rows: NDArray[Any], *, waiting: bool = False
 ) -> dict[str, float]:
     """Nanoseconds of spans by resource: what a worker does is its own, data belong to what was used most meanwhile."""
     import numpy as np
@@ -125,7 +125,7 @@ def _charged(
     for number, actor in enumerate(spans.actors):
         if actor in uses:
             charged[actor] += float(length[rows["who"] == number].sum())
-    for kind, ends in _MOVERS.items():
+    for kind, ends in MOVERS.items():
         names = [name for name in uses if name.endswith(ends)]
         chosen = rows["kind"] == kind
         if not names or not chosen.any():
@@ -157,7 +157,7 @@ def phases(result: Result, spans: Spans) -> list[Phase]:
         spent[kind] = np.diff(np.interp(bounds, at, total))
     mostly = spent.argmax(axis=0)
     cuts = [0, *(np.flatnonzero(np.diff(mostly)) + 1).tolist(), len(mostly)]
-    uses = {str(name): _Use(part) for name, part in result.tables["links"].groupby("name", observed=True)}
+    uses = {str(name): Use(part) for name, part in result.tables["links"].groupby("name", observed=True)}
     found: list[Phase] = []
     for first, last in _merged(cuts, len(mostly)):
         sums = spent[:, first:last].sum(axis=1)

@@ -73,6 +73,7 @@ class HipFile:
         self.log = log
         self.statistics = Statistics(config)
         self.host_functions = Mutex(env, f"{process}.host_functions")
+        self.host_function_row = 0  # the last span of the one that ran last
         self.monitor = Server(env, f"{process}.hipfile_monitor")  # frees pinned buffers
         #: are submitted batches carried out? Not by old revisions, unless they were patched to
         self.batch_runs = config.revision.batch_runs or patched_pool

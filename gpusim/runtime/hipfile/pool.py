@@ -18,6 +18,7 @@ class Pool:
         self.threads = threads
         self.busy = 0
         self.most_waiting = 0
+        self.row = 0
         self._queue: deque[Callable[[], None]] = deque()
         self.use = Timeline(name)
 
@@ -30,8 +31,9 @@ class Pool:
             self._queue.append(begin)
             self.most_waiting = max(self.most_waiting, len(self._queue))
 
-    def ended(self, since_ps: int) -> None:
-        """The thread that began at `since_ps` is free again."""
+    def ended(self, since_ps: int, row: int = 0) -> None:
+        """The thread that began at `since_ps` is free again; `row` is the last span of what it did."""
+        self.row = row
         self.use.add(since_ps, self._env.now, 1)
         if self._queue:
             self._queue.popleft()()

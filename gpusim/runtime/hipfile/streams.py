@@ -11,7 +11,7 @@ from functools import partial
 
 from gpusim.driver.ais import Bytes
 from gpusim.engine.record import Chain, Snapshot
-from gpusim.engine.stages import Do, Stages, Transfer, run_stages
+from gpusim.engine.stages import Do, Stages, Tell, Transfer, run_stages
 from gpusim.errors import CallError, SimulatedFailure
 from gpusim.kinds import Kind
 from gpusim.runtime.hip import Hip, Thread
@@ -198,16 +198,33 @@ class AsyncIo:
 
     def _held(self, work: Bytes) -> Bytes:
         """A host function: it waits for those before it, runs, and lets the next one in."""
-        thread = self._library.host_functions
-        yield Transfer(Kind.HOST_FUNCTION, lambda granted: thread.acquire(1, granted))
+        yield self._turn()
         yield Kind.HOST_FUNCTION, self._library.costs.host_function
         try:
             result = yield from work
         except CallError:
-            yield Do(thread.release)
+            yield Tell(self._let_go)
             raise
-        yield Do(thread.release)
+        yield Tell(self._let_go)
         return result
+
+    def _turn(self) -> Transfer:
+        """The wait for the one thread."""
+        library = self._library
+
+        def start(granted: Callable[[], None]) -> None:
+            def mine() -> None:
+                turn.behind = library.host_function_row
+                granted()
+
+            library.host_functions.acquire(1, mine)
+
+        turn = Transfer(Kind.HOST_FUNCTION, start)
+        return turn
+
+    def _let_go(self, chain: Chain) -> None:
+        self._library.host_function_row = chain.row
+        self._library.host_functions.release()
 
     def _kernel(self, request: Request, size: int) -> Stages:
         """The copy kernel: a launch, and one block's share of the link."""
@@ -263,10 +280,10 @@ def run_in_pool(
             return
         chain = Chain(recorder, recorder.actor(pool.name) if recorder.spans else 0)
         chain.follow(path, asked)
-        chain.spend(Kind.IO_QUEUE, since)
+        chain.spend(Kind.IO_QUEUE, since, alone_ps=0, behind=pool.row)
 
         def ended() -> None:
-            pool.ended(since)
+            pool.ended(since, chain.row)
             done(chain.snapshot())
 
         stages = serve_in_pool(hip, library, chain, request, answer, begun)
