@@ -291,4 +291,4 @@ class AtsService:
 
     def uses(self) -> list[Timeline]:
         """Busy time of the workers, of the IOMMU thread, and of ATS requests."""
-        return [self.use, self.interrupts, self.iommu.requests.use]
+        return [self.use, self.interrupts, self.iommu.use]

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from gpusim.engine.environment import Environment
 from gpusim.engine.ring import Ring
 from gpusim.engine.server import Server
+from gpusim.engine.timeline import Timeline
 from gpusim.hardware.ats_spec import AtsSpec
 
 
@@ -22,7 +23,8 @@ class Iommu:
         self._spec = spec
         self._env = env
         self._interrupt = interrupt
-        self.requests = Server(env, f"{name}.ats", lanes=spec.outstanding)
+        self._requests = Server(env, f"{name}.ats", lanes=spec.outstanding)
+        self.use = Timeline(f"{name}.ats")  # of all outstanding requests together
         self.log: Ring[Callable[[], None]] = Ring(spec.log_entries)
         self._credits = spec.page_requests
         self._waiting: deque[tuple[Callable[[], None], Callable[[], None]]] = deque()
@@ -30,7 +32,8 @@ class Iommu:
 
     def translate(self, answered: Callable[[], None]) -> None:
         """One ATS request; `answered` is called when the walk's result is back."""
-        _, end = self.requests.reserve(self._spec.request + self._spec.walk)
+        start, end = self._requests.reserve(self._spec.request + self._spec.walk)
+        self.use.add(start, end, 1, (end - start) // self._requests.lanes)
         self._env.call_at(end, answered)
 
     def request_page(self, served: Callable[[], None], lost: Callable[[], None]) -> None:

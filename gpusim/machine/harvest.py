@@ -203,7 +203,7 @@ def _uses(machine: Machine, makespan: int) -> list[ResourceUse]:
         gpu = device.gpu
         uses.append(_use(gpu.hbm.use, f"{gpu.name}.hbm", "memory", gpu.hbm.capacity * 1e12))
         uses.append(_use(gpu.sdma_use, f"{gpu.name}.sdma", "engine", None))
-        uses.extend(_use(use, use.name, "worker", None) for use in worker.uses())
+        uses.extend(_use(use, use.name, "worker", None, until_ps=makespan) for use in worker.uses())
     for name in hardware.storage.memory_names:
         capacity = hardware.network.link(name).capacity * 1e12
         uses.append(_use(hardware.network.use(name), name, "memory", capacity))
@@ -224,14 +224,23 @@ def _file_uses(machine: Machine) -> Iterator[ResourceUse]:
             yield _use(library.host_functions.use, library.host_functions.name, "worker", None)
 
 
-def _use(timeline: Timeline, name: str, group: str, capacity: float | None) -> ResourceUse:
+def _use(
+    timeline: Timeline, name: str, group: str, capacity: float | None, *, until_ps: int | None = None
+) -> ResourceUse:
+    """Who may go on after the programs have ended is looked at `until_ps` only."""
     rows = timeline.rows()
+    busy_ps = timeline.busy_ps
+    if until_ps is not None:
+        rows = [
+            (start, min(busy, until_ps - start), amount) for start, busy, amount in rows if start < until_ps
+        ]
+        busy_ps = sum(busy for _, busy, _ in rows)
     carries_bytes = group in ("link", "memory", "engine")
     return ResourceUse(
         name=name,
         group=group,
         bytes=timeline.amount if carries_bytes else 0,
-        busy_ps=timeline.busy_ps,
+        busy_ps=busy_ps,
         bin_ps=timeline.width_ps,
         busy_ps_per_bin=[busy for _, busy, _ in rows],
         bytes_per_bin=[amount if carries_bytes else 0 for _, _, amount in rows],

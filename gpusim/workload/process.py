@@ -119,6 +119,8 @@ class ProgramProcess:
             self._ended(thread)
 
     def _ended(self, thread: HostThread) -> None:
+        for device in self.hip.node.devices:  # others may go on: what HBM has moved, it has moved until now
+            device.gpu.hbm.settle(self.env.now)
         self.end_ps = self.env.now
         self.last_path = thread
 

@@ -104,6 +104,7 @@ def test_at_most_so_many_requests_are_outstanding():
 def test_page_requests_wait_for_credits_and_one_worker_sets_the_pace():
     ran = ats([launch(writes="x")], buffers={"x": "4MiB malloc"}, kernels={"scale": {"step": "4KiB"}})
     assert ran.faults["serviced"] == 1024
+    assert all(use.busy_ps <= ran.makespan_ps for use in ran.data.uses if use.group == "worker")
     assert ran.duration("scale") == pytest.approx(1024 * (2.0 + 0.4 + 0.365 + 0.35) * 1e-6, rel=0.05)
 
 

@@ -24,6 +24,7 @@ def conserved(ran):
     assert ran.faults["pending"] == 0
     assert min(ran.faults.values()) >= 0
     assert sum(ran.attribution.values()) == ran.makespan_ps
+    assert all(use.busy_ps <= ran.makespan_ps for use in ran.data.uses if use.group == "worker")
 
 
 @pytest.mark.parametrize("buffers", [MALLOC, MANAGED], ids=["malloc", "managed"])

@@ -81,7 +81,7 @@ def test_each_lane_is_done_exactly_once_whatever_comes_and_goes(pages, mapped, d
     for page in access.issue(lambda page: region.valid[page] == INVALID):
         waiting.append(LaneFault(wave, access, operand, page, waiting))
     missing = len(waiting)
-    for fault in list(waiting):
+    for fault in waiting:
         fault.send()
     for at, page in evictions:
         env.call_at(at, lambda page=page: region.unmap(page, page))
