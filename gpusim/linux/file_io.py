@@ -133,12 +133,12 @@ class FileIo:
     def _direct_read(self, inode: Inode, offset: int, size: int, target: int, cost_ps: int) -> Stages:
         """`cost_ps` of CPU time, then a request to the drive."""
         if inode.dirty or inode.writing:
-            yield from self._write_out(inode)
+            yield from self._write_out(inode, offset, size)
         yield from self._request(inode, offset, size, target, False, cost_ps)
 
     def _direct_write(self, inode: Inode, offset: int, size: int, target: int, cost_ps: int) -> Stages:
         if inode.cached and size:
-            yield from self._write_out(inode)
+            yield from self._write_out(inode, offset, size)
             self.cache.invalidate(inode, offset // PAGE_BYTES, (offset + size - 1) // PAGE_BYTES)
         yield from self._request(inode, offset, size, target, True, cost_ps)
         if size:
@@ -160,9 +160,10 @@ class FileIo:
         yield Kind.FILE_SYSTEM, cost_ps
         yield Transfer(Kind.DRIVE, partial(self._drive, inode, offset, size, target, write))
 
-    def _write_out(self, inode: Inode) -> Stages:
-        """Direct I/O waits until what the cache holds of the file is on the drive."""
-        if inode.dirty or inode.writing:
+    def _write_out(self, inode: Inode, offset: int, size: int) -> Stages:
+        """Direct I/O waits until what the cache holds of its pages is on the drive, and for all that is on its way."""
+        last = (offset + max(1, size) - 1) // PAGE_BYTES
+        if inode.writing or self.cache.is_dirty(inode, offset // PAGE_BYTES, last):
             yield Transfer(Kind.WRITEBACK, partial(self.writeback.sync, inode))
 
     @staticmethod

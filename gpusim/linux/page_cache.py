@@ -138,6 +138,15 @@ class PageCache:
         inode.dirty -= done
         return done
 
+    def is_dirty(self, inode: Inode, first: int, last: int) -> bool:
+        """Is a page of first..last dirty?"""
+        for index, block in inode.dirty_blocks.items():
+            base = index * BLOCK_PAGES
+            low, high = max(first - base, 0), min(last - base, BLOCK_PAGES - 1)
+            if low <= high and block.dirty & _mask(low, high):
+                return True
+        return False
+
     def drop(self, inode: Inode | None) -> int:
         """Clean pages of one file or of all go; how many that was."""
         before = self.pages

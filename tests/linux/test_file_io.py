@@ -157,6 +157,16 @@ def test_direct_io_sees_what_the_cache_holds():
     assert file.inode.cached == 0
 
 
+def test_direct_io_waits_for_its_own_pages_only():
+    rig = Rig()
+    file = rig.file()
+    rig.time(rig.io.pwrite(file, 0, MIB))
+    rig.time(rig.io.dma(file, 64 * MIB, MIB, gpu=0, write=True))
+    assert file.inode.dirty * 4096 == MIB
+    rig.time(rig.io.dma(file, MIB // 2, MIB, gpu=0, write=True))
+    assert file.inode.dirty == 0
+
+
 def test_files_in_tmpfs_never_reach_a_drive():
     rig = Rig()
     file = rig.file(MIB, cached=MIB, memory_only=True)
