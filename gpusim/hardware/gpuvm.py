@@ -115,11 +115,16 @@ class Region:
         `fragment` is the largest that the memory behind them allows (log2 of pages); by default VRAM allows all. Not
         `writable`: without the write bit. Kernels launched before `track_writes` do not notice that.
         """
-        if first == last:
+        count = last - first
+        if count == 0:
             self.fragments[first >> BLOCK_SHIFT] = 0
         else:
             most = fragment if fragment is not None else HUGE if state == LOCAL else 0
-            self._set_fragments(first, last, min(most, self._align))
+            most = min(most, self._align)
+            if count == _BLOCK - 1 and not first & count:  # a granule
+                self.fragments[first >> BLOCK_SHIFT] = most
+            else:
+                self._set_fragments(first, last, most)
         self.valid[first : last + 1] = bytes([state]) * (last + 1 - first)
         if not writable:
             self.track_writes()

@@ -9,6 +9,7 @@ from gpusim.hardware.access import Operand
 from gpusim.hardware.gpu_spec import Utcl1Spec, Utcl2Spec, WalkerSpec
 from gpusim.hardware.gpuvm import HOST, LOCAL, Region, Vm
 from gpusim.hardware.translation import Translation
+from tests.programs import gpu_spec
 
 MISS1, READ = 70_000, 345_000  # ps
 BLOCK = 512  # pages of 2 MiB
@@ -219,3 +220,12 @@ def test_walks_of_a_step_do_not_keep_walkers_from_those_who_come_at_the_same_tim
     assert first == 4 * (MISS1 + READ)  # its own four, one after another
     assert second == MISS1 + 4 * READ or second == 4 * (MISS1 + READ)
     assert tlbs.step_ps(2, [(operand, 32, 32)], now) == MISS1 + 5 * READ
+
+
+@pytest.mark.parametrize("node", ["mi210-pcie4", "mi300x-pcie5", "mi300a", "mi100-pcie4", "radeonvii-pcie3"])
+def test_a_miss_costs_tens_to_hundreds_of_nanoseconds_a_fault_a_thousand_times_that(node):
+    """The orders of magnitude of the white paper, section 5."""
+    spec = gpu_spec(node)
+    assert 10_000 <= spec.utcl1.miss <= 100_000
+    assert 100_000 <= spec.utcl1.miss + spec.walker.read <= 1_000_000
+    assert spec.retry.delivery >= 5 * spec.walker.read
