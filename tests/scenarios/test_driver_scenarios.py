@@ -43,7 +43,9 @@ def test_more_threads_do_not_get_memory_back_faster():
 
 
 def test_a_prefetch_to_the_cpu_lets_threads_work_side_by_side():
-    assert seconds("migration_lock", "fill_by_4", prefetch=True) < 0.1 * seconds("migration_lock", "fill_by_4")
+    assert seconds("migration_lock", "fill_by_4", prefetch=True) < 0.1 * seconds(
+        "migration_lock", "fill_by_4"
+    )
 
 
 def test_larger_granules_stream_faster():
@@ -53,12 +55,6 @@ def test_larger_granules_stream_faster():
     assert times == sorted(times, reverse=True)
     assert times[0] / times[1] == pytest.approx(4, rel=0.15), "one granule per 2 ms, whatever its size"
     assert result("granularity", granule="1GiB").metric("faults.serviced") == 1
-
-
-def test_one_range_stays_below_1_05_gb_per_s_and_several_at_once_get_more():
-    rate = 64 * MIB / seconds("ranges", "one") / GB
-    assert 0.85 < rate < 1.05
-    assert seconds("ranges", "one", many=True) > 3 * seconds("ranges", "four", many=True)
 
 
 def test_prefetch_trap_kernel_only_and_end_to_end():
