@@ -48,6 +48,7 @@ class Translation:
         self._shared_by = utcl1.shared_by
         self._xcds = xcds
         self._walkers = walker.walkers * xcds
+        self._used = False  # since the last flush
         self._utcl1 = [Lru(utcl1.entries) for _ in range(-(-compute_units // utcl1.shared_by))]
         self._arrays = [(Lru(utcl2.entries), Lru(utcl2.small_entries)) for _ in range(xcds)]
         self._walker = [Walker(walker) for _ in range(xcds)]
@@ -59,6 +60,7 @@ class Translation:
 
     def _look_up(self, unit: int, region: Region, page: int, now_ps: int) -> tuple[int, int]:
         """The same as what it takes without others, and when its walk has ended (0: none)."""
+        self._used = True
         shift = region.fragments[page >> LARGE_SHIFT]
         virtual = region.first_page + page
         vmid = region.vm.vmid
@@ -186,6 +188,9 @@ class Translation:
 
     def flush(self) -> None:
         """A heavyweight flush: nothing is held any more."""
+        if not self._used:
+            return
+        self._used = False
         for tlb in self._utcl1:
             tlb.clear()
         for large, small in self._arrays:
