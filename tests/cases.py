@@ -49,8 +49,8 @@ class Paper:
     """A system in which nothing takes time, and calls fail as a row says."""
 
     def __init__(self, fastpath_error: str, fallback_error: str) -> None:
-        self.fastpath_error = fastpath_error
-        self.fallback_error = fallback_error
+        self.fastpath_error = _error(fastpath_error)
+        self.fallback_error = _error(fallback_error)
         self.interrupted = False
 
     def ais(self, request: Request, size: int) -> Any:
@@ -89,6 +89,11 @@ class Paper:
 
     def from_device(self, request: Request, size: int, fresh: int) -> Any:
         return _moves(size)
+
+
+def _error(word: str) -> str:
+    """A short count or the end of the file is no error."""
+    return "none" if word.lower().startswith(("short", "eof")) else word
 
 
 def _moves(size: int) -> Generator[Any, int, int]:
@@ -157,7 +162,7 @@ def _version(text: str) -> HipFileVersion:
     """The revision of ours that a release of hipFile behaves like."""
     numbers = text.split("-", maxsplit=1)[0].split(".")
     release = tuple(int(number) for number in numbers if number.isdigit())
-    if release >= (0, 6):
+    if release >= (0, 6) or not release:  # or a name such as newest
         return HipFileVersion.V0_6_DEV
     return HipFileVersion.V0_5_0 if release >= (0, 4) else HipFileVersion.V0_2_0
 
