@@ -162,6 +162,34 @@ def explain(target: Path, verify: bool, as_json: bool) -> int:
 
 
 @cli.command()
+@click.argument("a", metavar="A", type=click.Path(path_type=Path))
+@click.argument("b", metavar="B", type=click.Path(path_type=Path))
+@click.option(
+    "--replications",
+    type=click.IntRange(1, 1000),
+    default=1,
+    show_default=True,
+    metavar="N",
+    help="Runs of each, by seed.",
+)
+@_JSON
+def compare(a: Path, b: Path, replications: int, as_json: bool) -> int:
+    """Compare two scenarios or result directories: what changed, and why."""
+    from gpusim import public
+    from gpusim.report import output, progress
+    from gpusim.study import compare as study
+
+    with progress.live(wanted=not as_json) as show:
+        one, other = (
+            public.open_result(target) if target.is_dir() else public.run(target, progress=show)
+            for target in (a, b)
+        )
+        found = study.compare(one, other, replications=replications, progress=show)
+    output.comparison(found, as_json=as_json)
+    return failures.FINE
+
+
+@cli.command()
 @click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
 @click.argument("picture", required=False, type=click.Choice(["latency", "throughput", "use", "breakdown"]))
 def plot(directory: Path, picture: str | None) -> int:
@@ -296,7 +324,6 @@ def _later(name: str, text: str) -> None:
     cli.command(name, context_settings=settings)(argument(command))
 
 
-_later("compare", "Compare two runs: what changed, and why")
 _later("calibrate", "Fit named parameters to measured data")
 _later("import", "Turn a trace, log or job file into a scenario")
 

@@ -144,7 +144,6 @@ def test_a_program_that_dies_is_reported_written_and_3(call):
     [
         ("run", "small.yaml", "--uncertainty", "3"),
         ("sweep", "small.yaml", "--scheduler", "tcp://x"),
-        ("compare", "a", "b"),
         ("calibrate", "data", "--profile", "mi210"),
         ("import", "trace.json", "--anything"),
     ],

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from gpusim.result import Result
     from gpusim.result.verify import Check
     from gpusim.scenario.schema import Scenario
+    from gpusim.study.compare import Comparison
     from gpusim.study.validate import Validated
 
 
@@ -58,6 +59,16 @@ def explanation(
         _json(explain.as_json(result, found, reasons))
     else:
         _show(explain.explanation(result, found, reasons))
+
+
+def comparison(found: Comparison, *, as_json: bool) -> None:
+    """After `compare`."""
+    from gpusim.report import compare
+
+    if as_json:
+        _json(compare.as_data(found))
+    else:
+        _show(compare.comparison(found))
 
 
 def validation(validated: Sequence[Validated], *, as_json: bool) -> None:
