@@ -272,3 +272,16 @@ def test_the_command_line_writes_it_and_says_so(tmp_path, monkeypatch, capsys):
         main(["run", "one.yaml", "--trace", "--record", "off", "--out", "there"])
     assert end.value.code == 2
     assert not Path("there").exists()
+
+
+def test_file_requests_lie_on_tracks_of_their_path(place):
+    drives = Path(__file__).parents[3] / "scenarios" / "validation" / "hipfile_7drives.yaml"
+    ran = gs.run(drives, set={"limits.simulated_time": "20ms"}, trace=True, out=place / "files")
+    seen = Read((ran.path / "perfetto-trace.proto").read_bytes())
+    writes = seen.slices["file I/O / fastpath write [fio]"]
+    block = ran.summary["io"]["fastpath"]["write"]
+    assert len(writes) == block["requests"] > 0
+    assert sum(seen.told(event)["bytes"] for *_, event in writes) == block["bytes"]
+    longest = max(end - start for _, start, end, _ in writes)
+    assert longest == pytest.approx(block["latency_ns"]["max"], abs=2)
+    assert any(path.startswith("host / nvme") for path in seen.counters)
