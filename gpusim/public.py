@@ -63,22 +63,22 @@ def run(
         check_target(Path(out))
     result = simulated(chosen, record=record, events=trace, progress=progress)
     if out is not None:
-        save(result, Path(out), trace=trace)
+        save(result, Path(out), pictures=record != "off", trace=trace)
     return result
 
 
-def save(result: Result, out: Path, *, trace: bool = False) -> Path:
-    """Write a result with its pictures, and its trace if wanted; a run without recording has none."""
+def save(result: Result, out: Path, *, pictures: bool, trace: bool) -> Path:
+    """Write a result, with its pictures and its trace if wanted: a run without recording has neither."""
     from gpusim.report import plots
     from gpusim.report import trace as traces
 
     def more(partial: Path) -> None:
-        plots.save(result, partial)
+        if pictures:
+            plots.save(result, partial)
         if trace:
             result.summary["trace"] = traces.save(result, partial)
 
-    recorded = result.summary["attribution"] is not None
-    return result.save(out, extras=more if recorded else None)
+    return result.save(out, extras=more)
 
 
 def open_result(path: str | Path) -> Result:

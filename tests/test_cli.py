@@ -139,6 +139,15 @@ def test_a_program_that_dies_is_reported_written_and_3(call):
     assert json.loads(Path("dead/summary.json").read_text())["outcome"] == "vm_fault"
 
 
+def test_a_run_that_its_limit_ends_has_its_rows_pictures_and_trace(call):
+    row = ROW.replace("METRIC", "steps.scale.duration_ns").replace("VALUE", "1ms")
+    Path("limited.yaml").write_text(SMALL + f"limits: {{simulated_time: 1.5ms}}\nexpect:\n  - {row}\n")
+    code, out, err = call("run", "limited.yaml", "--out", "here", "--trace")
+    assert (code, err) == (3, "")
+    assert "OUT" in out
+    assert {"use.png", "perfetto-trace.proto"} <= {path.name for path in Path("here").iterdir()}
+
+
 @pytest.mark.parametrize(
     "args",
     [

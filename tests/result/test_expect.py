@@ -83,3 +83,14 @@ def test_every_wrong_row_is_reported_with_its_place(first_touch):
 
 def test_a_scenario_brings_its_own_rows(first_touch):
     assert first_touch.check() == []
+
+
+def test_a_step_that_a_dying_program_does_not_reach_is_out_of_tolerance(first_touch):
+    wanted = row("steps.later.duration_ns", "1s")
+    with pytest.raises(InputError, match="no such metric"):
+        first_touch.check([wanted])
+    first_touch.summary["outcome"] = "vm_fault"
+    (found,) = first_touch.check([wanted])
+    assert (found.measured, found.simulated, found.ok) == (1e9, None, False)
+    with pytest.raises(InputError, match="no such metric"):
+        first_touch.check([row("links.none.bytes", "1GiB")])

@@ -5,7 +5,6 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING
 
-from gpusim.errors import InputError
 from gpusim.report.html.sections import section
 from gpusim.report.html.tables import Cell, table
 from gpusim.result import text
@@ -18,39 +17,21 @@ GRADES = ("measured", "datasheet", "fitted", "assumed")
 
 def expected(result: Result) -> str:
     """Measured or predicted values beside the simulated ones."""
-    rows: list[tuple[Cell | str, ...]] = []
-    for wanted in result.scenario.expect or ():
-        try:
-            (row,) = result.check([wanted])
-        except InputError:  # the program ended before it came to this step
-            rows.append(
-                (
-                    "–",
-                    wanted.metric,
-                    str(wanted.value),
-                    "not reached",
-                    "–",
-                    "–",
-                    str(wanted.kind),
-                    wanted.source,
-                )
-            )
-            continue
-        state = "" if row.ok else '<span class="bad">OUT</span>'
-        rows.append(
-            (
-                Cell("ok" if row.ok else "OUT", float(row.ok), state),
-                row.metric,
-                text.value(row.measured, row.unit),
-                text.value(row.simulated, row.unit),
-                Cell("–" if row.error is None else f"{100 * row.error:+.1f} %", row.error),
-                row.tolerance or "–",
-                row.kind,
-                row.source,
-            )
-        )
-    if not rows:
+    if not result.scenario.expect:
         return ""
+    rows = [
+        (
+            Cell("ok" if row.ok else "OUT", float(row.ok), "" if row.ok else '<span class="bad">OUT</span>'),
+            row.metric,
+            text.value(row.measured, row.unit),
+            text.value(row.simulated, row.unit),
+            Cell("–" if row.error is None else f"{100 * row.error:+.1f} %", row.error),
+            row.tolerance or "–",
+            row.kind,
+            row.source,
+        )
+        for row in result.check()
+    ]
     heads = ("", "metric", "expected", "simulated", "error", "within", "kind", "source")
     return section("Held against", table(heads, rows, right=(2, 3, 4, 5), name="expected values"))
 
