@@ -88,7 +88,6 @@ class Drive:
         self._latency = {False: spec.read.latency, True: spec.write.latency}
         self._stream = {False: spec.read.stream, True: spec.write.stream}
         self.cache = WriteCache(spec.write.cache, spec.write.sustained)
-        self.requests = 0
         self.flushes = 0
         links = [
             network.add_link(
@@ -126,7 +125,6 @@ class Drive:
 
     def _ready(self, size_bytes: int, route: Route, at_ps: int) -> int:
         """When a request that comes at `at_ps` can begin to move its data."""
-        self.requests += 1
         write = route.write
         units = self._free[write]
         free = units[0]

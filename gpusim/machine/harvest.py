@@ -97,12 +97,13 @@ def _process(machine: Machine, process: ProgramProcess, faults: list[FaultCounts
 
 
 def _left_out(machine: Machine) -> list[str]:
-    """What the closed forms of the fault queue leave out."""
+    """What the closed forms of the fault queue leave out, and what file I/O does where there are files."""
+    left_out = machine.hardware.storage.not_modelled()
     if any(isinstance(worker, FaultWorker) for worker in machine.hardware.workers):
-        return [
+        left_out.append(
             "interrupt rings, and faults that are stale after an unmap (service: per_vmid simulates them)"
-        ]
-    return []
+        )
+    return left_out
 
 
 def _stuck(machine: Machine, name: str) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from gpusim.engine.environment import Environment
 from gpusim.engine.express import Express
@@ -123,7 +122,7 @@ class Storage:
         return list(_NOT_MODELLED) if self._inodes else []
 
 
-_NOT_MODELLED: tuple[Any, ...] = (
+_NOT_MODELLED = (
     "splitting of requests into NVMe commands, garbage collection and thermal limits of drives",
     "the two LRU lists of the page cache, and writeback by age",
 )

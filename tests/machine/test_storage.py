@@ -73,3 +73,8 @@ def test_drives_are_links_of_the_summary():
     )
     assert {"nvme0.read", "nvme0.write", "gpu[0].pcie.h2d"} <= set(result.summary["links"])
     assert {"host.memory", "host.page_cache"} <= set(result.summary["resources"])
+
+
+def test_a_run_with_files_says_what_file_io_leaves_out():
+    text = TEXT.replace("NODE", "h200-pcie5").replace("DRIVE", "nvme0").replace("COUNT", "1")
+    assert any("NVMe commands" in words for words in gs.run(loader.loads(text)).summary["not_modelled"])
