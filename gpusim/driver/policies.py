@@ -8,15 +8,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from enum import StrEnum
 from operator import attrgetter
+from typing import TYPE_CHECKING, TypeAlias
 
-import numpy as np
+if TYPE_CHECKING:
+    # scenarios need the words only: reading one shall not load the driver
+    import numpy as np
 
-from gpusim.driver.svm_range import SvmRange
-from gpusim.driver.vram import SvmBo
-from gpusim.linux.address_space import Vma
+    from gpusim.driver.svm_range import SvmRange
+    from gpusim.driver.vram import SvmBo
+    from gpusim.linux.address_space import Vma
 
 #: which of the buffer objects, given in order of allocation, has to go; None if there are none
-Choice = Callable[[Iterable[SvmBo]], SvmBo | None]
+Choice: TypeAlias = "Callable[[Iterable[SvmBo]], SvmBo | None]"
 
 
 class EvictionPolicy(StrEnum):

@@ -12,11 +12,14 @@ import re
 from collections import deque
 from collections.abc import Iterator
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 from pydantic import Field, field_validator
 
-from gpusim.engine.flows import Hop, Network
 from gpusim.spec import Duration, Fraction, Rate, Spec
+
+if TYPE_CHECKING:
+    from gpusim.engine.flows import Hop, Network  # reading a scenario needs the spec only
 
 _PAIR = re.compile(r"(\d+)-(\d+)(?: x(\d+))?")
 

@@ -89,7 +89,10 @@ def _step(step: Step) -> dict[str, Any]:
             if depth == 1
             else [[_step(one) for one in branch] for branch in inner]
         )
-    common: dict[str, Any] = {"name": step.name}
+    if args.get("pieces"):
+        args.pop("order", None)  # the pieces say it
+    # a step without a name goes by its verb, as many may
+    common: dict[str, Any] = {} if step.name == step.verb else {"name": step.name}
     if not step.when:
         common["when"] = False
     if step.stream is not None:

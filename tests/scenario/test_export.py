@@ -167,9 +167,9 @@ def test_the_pattern_of_a_size_agrees_with_the_parser(right: str, text: str) -> 
 
 
 def test_a_scenario_of_later_has_a_schema_too(right: str) -> None:
-    text = right.replace("host_touch: {buffer: x, access: write}", "swap_out: {buffer: x}")
+    text = right.replace("host_touch: {buffer: x, access: write}", "kill: {process: app}")
     assert schema_errors(text) == []
-    with pytest.raises(InputError, match="step swap_out is not supported yet"):
+    with pytest.raises(InputError, match="step kill is not supported yet"):
         loader.loads(text)
 
 

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import Field
 
-from gpusim.runtime.batch_copies import Entry
 from gpusim.spec import Size, Spec
 from gpusim.workload.steps.base import StepProcess, StepSpec
 
@@ -41,6 +40,8 @@ class MemcpyBatch(StepSpec):
         return named | {f"copies[{i}].src": copy.src for i, copy in enumerate(self.copies)}
 
     def run(self, thread: HostThread, step: StepRun) -> StepProcess:
+        from gpusim.runtime.batch_copies import Entry  # not at import time: reading a scenario loads no runtime
+
         entries = [
             Entry(copy.dst, copy.src, copy.size, copy.count, copy.dst_offset, copy.src_offset)
             for copy in self.copies
