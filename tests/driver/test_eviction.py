@@ -246,6 +246,19 @@ def test_a_process_that_dies_while_its_range_is_evicted_leaves_no_one_waiting():
     assert ran.process("lives").outcome == "completed"
 
 
+@pytest.mark.parametrize(
+    ("steps", "size"),
+    [([launch(writes="x")], "64MiB"), ([touch("x"), repeat(3, launch(writes="x"))], "48MiB")],
+)
+def test_stepwise_evicts_as_much_in_as_long(steps, size):
+    grouped, stepwise = (
+        inside(steps, {"x": f"{size} malloc"}, stepwise=stepwise) for stepwise in (False, True)
+    )
+    assert grouped.makespan_ps == pytest.approx(stepwise.makespan_ps, rel=0.05)
+    assert grouped.faults["serviced"] == pytest.approx(stepwise.faults["serviced"], rel=0.06)
+    assert len(evicted(grouped)) == pytest.approx(len(evicted(stepwise)), abs=2)
+
+
 # -- whatever a program does -------------------------------------------------------------------------------------------
 
 BIG = settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.large_base_example])

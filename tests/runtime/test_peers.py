@@ -163,6 +163,21 @@ def test_a_prefetch_to_the_other_gpu_goes_through_ram_too():
     assert ran.migrated("device_to_host") == 64 * MIB
 
 
+def ranks(visible):
+    """The last of eight ranks to have touched its 64 MiB, in seconds."""
+    step = launch(writes="x", name="touch")
+    eight = process([step], count=8, buffers={"x": "64MiB malloc"}, env={"ROCR_VISIBLE_DEVICES": visible})
+    ran = run(processes=[eight], node=FRONTIER, gpus=8)
+    return max(ran.duration(f"touch[{rank}]") for rank in range(8))
+
+
+def test_eight_ranks_with_a_gcd_each_are_as_fast_as_one():
+    """Each GPU has a fault worker of its own, each process a mutex of its own."""
+    alone = run([launch(writes="x")], buffers={"x": "64MiB malloc"}, node=FRONTIER).duration("scale")
+    assert ranks("${rank}") == pytest.approx(alone, rel=0.02)
+    assert ranks("0") == pytest.approx(8 * alone, rel=0.05)
+
+
 # -- the CPU on VRAM ---------------------------------------------------------------------------------------------------
 
 
