@@ -30,7 +30,7 @@ DRIVERS = (
 )
 
 
-@settings(BIG, max_examples=120)
+@settings(BIG, max_examples=80)
 @given(programs(), st.sampled_from(DRIVERS), st.sampled_from(["summary", "spans"]))
 def test_programs_end_well_under_any_switch(program, driver, record):
     try:
@@ -46,7 +46,7 @@ def test_programs_end_well_under_any_switch(program, driver, record):
 
 
 @pytest.mark.parametrize("apu", ["retry_hmm", "ats_pri"])
-@settings(BIG, max_examples=30)
+@settings(BIG, max_examples=20)
 @given(program=programs())
 def test_programs_end_well_on_an_apu(apu, program):
     keys = {key: value for key, value in program.items() if key != "overrides"}

@@ -40,7 +40,9 @@ class MemcpyBatch(StepSpec):
         return named | {f"copies[{i}].src": copy.src for i, copy in enumerate(self.copies)}
 
     def run(self, thread: HostThread, step: StepRun) -> StepProcess:
-        from gpusim.runtime.batch_copies import Entry  # not at import time: reading a scenario loads no runtime
+        from gpusim.runtime.batch_copies import (
+            Entry,
+        )  # not at import time: reading a scenario loads no runtime
 
         entries = [
             Entry(copy.dst, copy.src, copy.size, copy.count, copy.dst_offset, copy.src_offset)
