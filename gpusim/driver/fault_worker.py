@@ -244,6 +244,9 @@ class FaultWorker:
         fault = granule.faults[page]
         waiters = 0
         path = chain.snapshot()
+        if self.events.on:  # also of a restore that was raced
+            at = region.first_page + page
+            self.events.fault_end(now, process.number, at, gpu.index, migrated=plan.migrated)
         if plan.raced and not process.dead:  # -EAGAIN: whoever invalidated it wins
             plan.close(None)
             self._done(process, path)
@@ -253,9 +256,6 @@ class FaultWorker:
             gpu.releasing = path
             waiters = plan.map(region, now)
         plan.close(now, path[1])
-        if self.events.on:
-            at = region.first_page + page
-            self.events.fault_end(now, process.number, at, gpu.index, migrated=plan.migrated)
         extra = self._answered(granule, plan)
         self.thrown[process.number] = self.thrown.get(process.number, 0) + extra
         gpu.retry.counters_of(region.vm).serviced += 1

@@ -142,7 +142,7 @@ class Migration:
             )
         if vma.gone:
             return
-        self._host.give_back(vma.count(first, last, RAM))  # a CPU thread may have touched more meanwhile
+        self._host.give_back(vma.leave_ram(first, last))  # a CPU thread may have touched more meanwhile
         vma.gather(first, last, place)
         svm.vram_pages += moving
         self._log.add(

@@ -127,6 +127,15 @@ class Vma:
         length = last - first + 1
         self.where[first - self.first : last - self.first + 1] = bytes([place]) * length
 
+    def leave_ram(self, first: int, last: int) -> int:
+        """Pages of first..last leave RAM: how many that frees. What a child shares stays with the child."""
+        found = self.count(first, last, RAM)
+        if self.shared is not None:
+            start, end = first - self.first, last - self.first + 1
+            found -= self.shared.count(1, start, end)
+            self.shared[start:end] = bytes(end - start)
+        return found
+
     def gather(self, first: int, last: int, place: int) -> None:
         """Pages of first..last that are in RAM or nowhere lie at `place` from now on; huge pages are split for it."""
         start, end = first - self.first, last - self.first + 1

@@ -125,9 +125,11 @@ class Paging:
         _, end = self._swap.reserve(round(pages * PAGE_BYTES * 1e12 / device.write))
         yield Until(Kind.SWAP_IO, end)
         start, stop = first - vma.first, last - vma.first + 1
+        pages = vma.count(first, last, RAM)  # some may have come or gone while the drive was at work
+        freed = vma.leave_ram(first, last)
         vma.split_huge(first, last)
         vma.where[start:stop] = vma.where[start:stop].replace(bytes([RAM]), bytes([SWAPPED]))
-        self.host.give_back(pages)
+        self.host.give_back(freed)
         self.swapped += pages
 
     def swap_in_ps(self, pages: int) -> int:

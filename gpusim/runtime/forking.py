@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpusim.engine.stages import Stages
-from gpusim.errors import SimulatedFailure
+from gpusim.errors import NotSupportedYet, Problem, SimulatedFailure
 from gpusim.kinds import Kind
 from gpusim.linux.address_space import NOWHERE, RAM, SWAPPED, VRAM, Vma, VmaKind
 from gpusim.linux.notifier import Event
@@ -31,9 +31,21 @@ class Child:
         self.hip = hip
         self._copies: dict[Vma, Vma] = {}
         self._marks: dict[Vma, bytearray] = {}
+        self._originals: dict[Vma, bytearray] = {}  # pages that parent and child began with together
 
     def fork(self, thread: Thread) -> Steps:
-        """The system call, in the parent."""
+        """The system call, in the parent. Raises NotSupportedYet while another child lives."""
+        if self.hip.kfd.has_child:
+            raise NotSupportedYet(
+                [
+                    Problem(
+                        "fork while another child of the process lives is not supported yet",
+                        path=f"processes.{self.hip.kfd.name}",
+                        legal="fork with wait: true",
+                    )
+                ]
+            )
+        self.hip.kfd.has_child = True
         vmas = [vma for vma in self.hip.kfd.mm if vma.kind is VmaKind.ANONYMOUS and not vma.gone]
         yield from locked(self.hip, thread, self._fork(vmas))
 
@@ -49,6 +61,7 @@ class Child:
             shared = vma.where.translate(_is_ram())
             vma.shared, copy.shared = shared, bytearray(shared)
             self._marks[vma] = shared
+            self._originals[vma] = bytearray(shared)
             self._copies[vma] = copy
 
     def allocation(self, name: str) -> Allocation:
@@ -93,17 +106,19 @@ class Child:
         if fresh.any():
             for page in (start + np.flatnonzero(fresh)).tolist():
                 copy.where[page] = RAM
-                parent.shared[page] = copy.shared[page] = 1
+                parent.shared[page] = copy.shared[page] = self._originals[parent][page] = 1
 
     def exit(self) -> None:
         """The child ends: its own pages, and originals that only it had left, are freed."""
         host = self.hip.node.host
+        self.hip.kfd.has_child = False
         for vma, copy in self._copies.items():
             assert copy.shared is not None
             shared = _bytes(copy.shared) == 1
             host.give_back(int(((_bytes(copy.where) == RAM) & ~shared).sum()))
             if not vma.gone and vma.shared is self._marks[vma]:
-                host.give_back(int((shared & (_bytes(vma.shared) == 0)).sum()))
+                originals = _bytes(self._originals[vma]) == 1
+                host.give_back(int((originals & (_bytes(vma.shared) == 0)).sum()))
                 vma.shared = None
 
 

@@ -11,7 +11,7 @@ from gpusim.engine.stages import Do, Stages
 from gpusim.errors import InputError, Problem, SimulatedFailure
 from gpusim.hardware.gpuvm import HOST
 from gpusim.kinds import Kind
-from gpusim.linux.address_space import HUGE_PAGES, NOWHERE, RAM, SWAPPED, VRAM, Rights, Vma
+from gpusim.linux.address_space import HUGE_PAGES, NOWHERE, SWAPPED, VRAM, Rights, Vma
 from gpusim.linux.notifier import Event
 from gpusim.runtime.allocation import Allocation
 from gpusim.runtime.hip import Hip, Steps, Thread
@@ -50,7 +50,7 @@ def _munmap(hip: Hip, vma: Vma, first: int, last: int) -> Stages:
             if inside.bo_on != CPU:
                 node.devices[inside.bo_on].migration.drop_bo(inside)
             kfd.ranges.remove(inside)
-        node.host.give_back(vma.count(first, last, RAM))
+        node.host.give_back(vma.leave_ram(first, last))
         node.paging.forget_swapped(vma.count(first, last, SWAPPED))
         vma.move(first, last, NOWHERE)
         vma.allow(first, last, None)

@@ -177,7 +177,7 @@ def _free_stages(hip: Hip, allocation: Allocation) -> Stages:
         yield Kind.HOST_ALLOC, costs.ioctl + used * cost.free
         if mapped:
             yield Kind.TLB_FLUSH, costs.tlb_flush
-        node.host.give_back(vma.where.count(RAM))
+        node.host.give_back(vma.leave_ram(vma.first, vma.last))
         node.paging.forget_swapped(vma.where.count(SWAPPED))
         for svm in ranges:
             if svm.bo_on != CPU:

@@ -2,6 +2,7 @@
 
 import pytest
 
+from gpusim.errors import NotSupportedYet
 from gpusim.kinds import Kind
 from tests.programs import MIB, MS, PAGE, launch, prefetch, run, run_inside, scenario, sleep, touch
 
@@ -100,6 +101,26 @@ def test_a_parent_that_writes_while_the_child_lives_leaves_nothing_behind():
     ]
     ran = run_inside(scenario(steps, buffers=MALLOC))
     assert host_pages(ran) == PAGES
+
+
+def test_when_both_sides_have_written_the_original_goes_with_the_child():
+    child = {"fork": {"wait": False, "steps": [touch("x", name="child"), sleep("5ms")]}}
+    ran = run_inside(
+        scenario([touch("x"), child, sleep("1us"), touch("x", name="own"), sleep("20ms")], buffers=MALLOC)
+    )
+    assert host_pages(ran) == PAGES
+
+
+def test_pages_that_a_child_shares_stay_with_it_when_they_go_to_vram():
+    child = {"fork": {"wait": False, "steps": [sleep("5ms")]}}
+    ran = run_inside(scenario([touch("x"), child, launch(writes="x"), sleep("20ms")], buffers=MALLOC))
+    assert host_pages(ran) == 0
+
+
+def test_a_second_child_has_to_wait_for_the_first():
+    fork = {"fork": {"wait": False, "steps": [sleep("5ms")]}}
+    with pytest.raises(NotSupportedYet, match="another child"):
+        run([touch("x"), {**fork, "name": "one"}, {**fork, "name": "two"}], buffers=MALLOC)
 
 
 def test_a_child_cannot_use_hip():
