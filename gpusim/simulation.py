@@ -37,7 +37,7 @@ def simulate(
     simulated program does wrong: that is an outcome.
     """
     begun = perf_counter()
-    machine = Machine(scenario, Mode(record), paces)
+    machine = Machine(scenario, Mode(record), paces, events=events)
     env = machine.env
     shown = Progress()
 

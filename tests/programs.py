@@ -164,7 +164,7 @@ def run(*args: Any, record: str = "summary", **keys: Any) -> Ran:
 
 def run_inside(program: Scenario, record: str = "summary") -> Ran:
     """Simulate, and keep the machine for tests that look at what is left in it."""
-    machine = Machine(program, Mode(record))
+    machine = Machine(program, Mode(record), events=True)
     machine.start()
     limited = machine.env.run_to(program.limits.simulated_time)
     return Ran(harvest(machine, limited=limited), machine)

@@ -34,8 +34,15 @@ from gpusim.workload.steps import Step
 class Machine:
     """A machine with its programs, before time zero. `start()` lets the programs begin."""
 
-    def __init__(self, scenario: Scenario, record: Mode, paces: Sequence[float] | None = None) -> None:
-        """`paces` are those of a what-if, by kind: see `Recorder`."""
+    def __init__(
+        self,
+        scenario: Scenario,
+        record: Mode,
+        paces: Sequence[float] | None = None,
+        *,
+        events: bool = False,
+    ) -> None:
+        """`paces` are those of a what-if, by kind: see `Recorder`. `events`: keep what KFD tells its listeners."""
         self.scenario = scenario
         self.system: ResolvedSystem = resolve(scenario)
         self.env = Environment()
@@ -48,6 +55,7 @@ class Machine:
             seed=scenario.seed,
             grouped=grouped,
             policy=scenario.policy,
+            events=events,
         )
         self.hipfiles = HipFiles(scenario, self.hardware, env=self.env, recorder=self.recorder)
         self.steps: list[StepData] = []

@@ -77,13 +77,14 @@ class Hardware:
         recorder: Recorder,
         seed: int,
         grouped: bool,
+        events: bool,
         policy: Policy | None = None,
     ) -> None:
         policy = policy or Policy()
         self.network = Network(env)
         self.fault_log = FaultLog()
         self.migration_log = MigrationLog()
-        self.events = EventLog(on=recorder.on)
+        self.events = EventLog(on=events)
         paces = recorder.paces
         host_spec = paced.host(build(HostSpec, system.cpu, "cpu"), paces)
         driver = paced.driver(build(DriverSpec, system.driver, "driver"), paces)
