@@ -50,6 +50,9 @@ class Kernels:
         spec = self._specs[kernel]
         if spec.accesses is not None:
             return spec.accesses * spec.bytes_per_lane * chasers(spec, lanes) * spec.passes
+        if spec.pattern is Pattern.TRACE:
+            waves = self._traces[kernel].get(kernel, {})
+            return sum(map(len, waves.values())) * lanes * spec.bytes_per_lane
         return walked * spec.passes
 
     def plan(self, kernel: str, arguments: Sequence[Argument], gpu: Gpu, *, xnack: bool, number: int) -> Plan:

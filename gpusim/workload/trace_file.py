@@ -37,7 +37,7 @@ Trace = dict[str, dict[int, list[Access]]]
 
 @lru_cache(maxsize=8)
 def _read(path: Path, changed_ns: int) -> Trace:
-    with path.open(newline="", encoding="utf-8") as stream:
+    with path.open(newline="", encoding="utf-8-sig") as stream:  # spreadsheets begin with a byte order mark
         return _parse(stream.read().splitlines(), str(path))
 
 
@@ -47,8 +47,16 @@ def read_trace(name: str, folder: Path) -> Trace:
     Raises InputError that names the file and each bad line.
     """
     path = folder / name
+    if "\0" in name:
+        raise InputError(
+            [Problem("not a file name", read=repr(name), legal="a CSV file with an access a line")]
+        )
     try:
         return _read(path, path.stat().st_mtime_ns)
+    except csv.Error as error:
+        raise InputError(
+            [Problem(f"not a CSV file: {error}", file=str(path), legal="short cells, an access a line")]
+        ) from error
     except UnicodeDecodeError as error:
         raise InputError([Problem("not a text in UTF-8", file=str(path))]) from error
     except OSError as error:

@@ -137,3 +137,23 @@ def test_a_page_beyond_the_buffers_names_its_line(tmp_path):
 def test_keys_that_a_trace_ignores_are_errors(tmp_path):
     with pytest.raises(InputError, match="would ignore"):
         traced(tmp_path, GOOD, SCENARIO.replace("file: walk.csv", "file: walk.csv, passes: 2"))
+
+
+def test_a_byte_order_mark_of_a_spreadsheet_does_no_harm(tmp_path):
+    assert traced(tmp_path, "\ufeff" + GOOD).name == "traced"
+
+
+def test_a_cell_without_end_is_no_csv(tmp_path):
+    with pytest.raises(InputError, match="not a CSV file"):
+        traced(tmp_path, GOOD + "walk,0,4,0," + "w" * 140_000 + "\n")
+
+
+def test_a_name_that_no_file_can_have_is_an_error(tmp_path):
+    with pytest.raises(InputError, match="not a file name"):
+        traced(tmp_path, GOOD, SCENARIO.replace("walk.csv", '"a\\0b"'))
+
+
+def test_a_launch_is_credited_with_what_its_accesses_ask_for(tmp_path):
+    ran = Ran(simulate(traced(tmp_path, GOOD), record="summary"))
+    (step,) = ran.data.steps
+    assert step.bytes == 4 * 64 * 8  # of its own lines: lanes, and bytes a lane

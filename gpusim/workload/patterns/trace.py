@@ -29,8 +29,14 @@ class Traced(PatternStream):
     """
 
     def __init__(
-        self, kernel: KernelSpec, waves: Sequence[Sequence[Access]], bound: Sequence[Argument], gpu: Gpu
+        self,
+        name: str,
+        kernel: KernelSpec,
+        waves: Sequence[Sequence[Access]],
+        bound: Sequence[Argument],
+        gpu: Gpu,
     ) -> None:
+        self._path = f"kernels.{name}.file"
         lanes = gpu.spec.compute.lanes
         instruction = lanes * kernel.bytes_per_lane
         self._each = max(1, kernel.step // instruction)
@@ -66,7 +72,7 @@ class Traced(PatternStream):
                     problems.append(
                         Problem(
                             "beyond the buffers of the launch",
-                            path="kernels.*.file",
+                            path=self._path,
                             read=f"page {access.page} in line {access.line}",
                             legal=f"0 to {self._starts[-1] - 1}",
                         )
@@ -142,4 +148,4 @@ class Traced(PatternStream):
 
 def traced(name: str, kernel: KernelSpec, trace: Trace, bound: Sequence[Argument], gpu: Gpu) -> Traced:
     """The accesses of kernel `name` in a trace."""
-    return Traced(kernel, list(trace[name].values()), bound, gpu)
+    return Traced(name, kernel, list(trace[name].values()), bound, gpu)
