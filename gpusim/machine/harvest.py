@@ -199,15 +199,17 @@ def _uses(machine: Machine, makespan: int) -> list[ResourceUse]:
     hardware.storage.settle()
     for name in hardware.link_names():
         link = hardware.network.link(name)
-        uses.append(_use(hardware.network.use(name), name, "link", link.capacity * 1e12))
+        uses.append(_use(hardware.network.use(name), name, "link", link.capacity * 1e12, until_ps=makespan))
     for device, worker in zip(hardware.node.devices, hardware.workers, strict=True):
         gpu = device.gpu
-        uses.append(_use(gpu.hbm.use, f"{gpu.name}.hbm", "memory", gpu.hbm.capacity * 1e12))
-        uses.append(_use(gpu.sdma_use, f"{gpu.name}.sdma", "engine", None))
+        uses.append(
+            _use(gpu.hbm.use, f"{gpu.name}.hbm", "memory", gpu.hbm.capacity * 1e12, until_ps=makespan)
+        )
+        uses.append(_use(gpu.sdma_use, f"{gpu.name}.sdma", "engine", None, until_ps=makespan))
         uses.extend(_use(use, use.name, "worker", None, until_ps=makespan) for use in worker.uses())
     for name in hardware.storage.memory_names:
         capacity = hardware.network.link(name).capacity * 1e12
-        uses.append(_use(hardware.network.use(name), name, "memory", capacity))
+        uses.append(_use(hardware.network.use(name), name, "memory", capacity, until_ps=makespan))
     uses.extend(
         _use(process.hip.kfd.lock.use, f"{process.name}.svms", "lock", None) for process in machine.processes
     )
@@ -228,7 +230,7 @@ def _file_uses(machine: Machine) -> Iterator[ResourceUse]:
 def _use(
     timeline: Timeline, name: str, group: str, capacity: float | None, *, until_ps: int | None = None
 ) -> ResourceUse:
-    """Who may go on after the programs have ended is looked at `until_ps` only."""
+    """Who may go on after the programs have ended (an engine whose program has died) is looked at `until_ps` only."""
     rows = timeline.rows()
     busy_ps = timeline.busy_ps
     if until_ps is not None:
@@ -240,7 +242,7 @@ def _use(
     return ResourceUse(
         name=name,
         group=group,
-        bytes=timeline.amount if carries_bytes else 0,
+        bytes=sum(amount for _, _, amount in rows) if carries_bytes else 0,
         busy_ps=busy_ps,
         bin_ps=timeline.width_ps,
         busy_ps_per_bin=[busy for _, busy, _ in rows],

@@ -198,3 +198,17 @@ def test_a_big_machine_with_nothing_to_do_costs_nothing():
     ran = run([sleep("1us")], buffers={"x": "100GiB hipMalloc"}, node="mi300x-pcie5", gpus=8)
     assert ran.outcome == "completed"
     assert 100 * GIB > 0
+
+
+def test_what_goes_on_after_a_program_has_died_is_not_its_time():
+    """The copy is still under way when the next step kills the program."""
+    steps = [
+        {"memcpy": {"dst": "b", "src": "a", "async": True}},
+        {"host_touch": {"buffer": "c"}},
+        {"alloc": {"buffer": "c"}},
+    ]
+    ran = run(steps, buffers={"b": "4KiB hipHostMalloc", "a": "4KiB malloc", "c": "4KiB hipMalloc"})
+    assert ran.outcome != "completed"
+    for use in ran.data.uses:
+        assert sum(use.bytes_per_bin) == use.bytes
+        assert len(use.bytes_per_bin) * use.bin_ps < ran.makespan_ps + use.bin_ps
