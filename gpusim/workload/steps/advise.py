@@ -22,7 +22,5 @@ class Advise(BufferPart):
     device: str = Field(default="gpu0", description="gpu0, gpu1, ... or cpu")
 
     def run(self, thread: HostThread, step: StepRun) -> StepProcess:
-        allocation = thread.hip.allocation(self.buffer)
-        part = allocation.slice(self.offset, self.size)
-        step.bytes = part[1]
+        allocation, part = self.locate(thread, step)
         yield from thread.hip.advise(thread, allocation, part, self.advice, self.device)

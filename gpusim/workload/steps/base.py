@@ -10,6 +10,7 @@ from pydantic import Field
 from gpusim.spec import Size, Spec
 
 if TYPE_CHECKING:
+    from gpusim.runtime.allocation import Allocation
     from gpusim.workload.program import HostThread, StepRun
 
 #: what a step's behaviour yields: events of the engine that the thread waits for
@@ -41,3 +42,10 @@ class BufferPart(StepSpec):
 
     def buffers(self) -> dict[str, str]:
         return {"buffer": self.buffer}
+
+    def locate(self, thread: HostThread, step: StepRun) -> tuple[Allocation, tuple[int, int]]:
+        """The allocation, and first byte and size of the part of it; `step` is credited with that size."""
+        allocation = thread.hip.allocation(self.buffer)
+        part = allocation.slice(self.offset, self.size)
+        step.bytes = part[1]
+        return allocation, part

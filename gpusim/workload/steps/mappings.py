@@ -20,9 +20,7 @@ class Munmap(BufferPart):
     verb: ClassVar[str] = "munmap"
 
     def run(self, thread: HostThread, step: StepRun) -> StepProcess:
-        allocation = thread.hip.allocation(self.buffer)
-        part = allocation.slice(self.offset, self.size)
-        step.bytes = part[1]
+        allocation, part = self.locate(thread, step)
         yield from thread.hip.munmap(thread, allocation, part)
 
 
@@ -45,9 +43,7 @@ class Mprotect(BufferPart):
     protection: Protection = Field(description="what stays allowed")
 
     def run(self, thread: HostThread, step: StepRun) -> StepProcess:
-        allocation = thread.hip.allocation(self.buffer)
-        part = allocation.slice(self.offset, self.size)
-        step.bytes = part[1]
+        allocation, part = self.locate(thread, step)
         yield from thread.hip.mprotect(thread, allocation, part, _RIGHTS[self.protection])
 
 
@@ -57,7 +53,5 @@ class HostRegister(BufferPart):
     verb: ClassVar[str] = "host_register"
 
     def run(self, thread: HostThread, step: StepRun) -> StepProcess:
-        allocation = thread.hip.allocation(self.buffer)
-        part = allocation.slice(self.offset, self.size)
-        step.bytes = part[1]
+        allocation, part = self.locate(thread, step)
         yield from thread.hip.host_register(thread, allocation, part)

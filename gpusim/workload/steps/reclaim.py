@@ -16,9 +16,7 @@ class SwapOut(BufferPart):
     verb: ClassVar[str] = "swap_out"
 
     def run(self, thread: HostThread, step: StepRun) -> StepProcess:
-        allocation = thread.hip.allocation(self.buffer)
-        part = allocation.slice(self.offset, self.size)
-        step.bytes = part[1]
+        allocation, part = self.locate(thread, step)
         yield from thread.hip.swap_out(thread, allocation, part)
 
 
@@ -28,9 +26,7 @@ class Collapse(BufferPart):
     verb: ClassVar[str] = "collapse"
 
     def run(self, thread: HostThread, step: StepRun) -> StepProcess:
-        allocation = thread.hip.allocation(self.buffer)
-        part = allocation.slice(self.offset, self.size)
-        step.bytes = part[1]
+        allocation, part = self.locate(thread, step)
         yield from thread.hip.collapse(thread, allocation, part)
 
 

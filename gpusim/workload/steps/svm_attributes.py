@@ -41,9 +41,7 @@ class SvmAttributes(BufferPart):
     clear_flags: tuple[SvmFlag, ...] = Field(default=(), description="flags to clear")
 
     def run(self, thread: HostThread, step: StepRun) -> StepProcess:
-        allocation = thread.hip.allocation(self.buffer)
-        part = allocation.slice(self.offset, self.size)
-        step.bytes = part[1]
+        allocation, part = self.locate(thread, step)
         yield from thread.hip.set_attributes(
             thread,
             allocation,
