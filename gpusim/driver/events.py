@@ -83,9 +83,9 @@ class EventLog:
         return len(self._rows) // self.WIDTH
 
     def count(self, process: int, counter: str, more: int = 1) -> None:
-        """The counters of pages that KFD keeps for a process in sysfs: page_in, page_out."""
+        """The counters of pages that KFD keeps for a process in sysfs: page_in, page_out; others as they come."""
         counters = self.counters.setdefault(process, {"page_in": 0, "page_out": 0})
-        counters[counter] += more
+        counters[counter] = counters.get(counter, 0) + more
 
     def _add(self, event: SmiEvent, time_ps: int, process: int, *numbers: int) -> None:
         if not self.on:

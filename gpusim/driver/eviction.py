@@ -2,24 +2,29 @@
 
 Whoever allocates picks victims and waits for their eviction fences. Behind a fence a worker holds the victim range's
 migrate mutex and moves its pages to RAM; GPUs that had them mapped lose the mapping, and a wavefront that needs one
-faults again. hipMalloc memory never leaves. Left out: the delay of the work queue, second and third tries (nothing can
-put pages back while the range is locked), and the eviction of whole processes, which only graphics could cause.
+faults again. hipMalloc memory never leaves. Pages that CPU threads hold are tried three times; then the driver gives
+the memory away all the same, where this model still saves them. Left out: the delay of the work queue, and the eviction
+of whole processes, which only graphics could cause.
 """
 
 from __future__ import annotations
 
+from gpusim.driver.events import EventLog
 from gpusim.driver.migrate import Migration, Trigger
 from gpusim.driver.policies import Choice
 from gpusim.driver.svm_range import SvmRange, exclusively
+from gpusim.driver.tries import empty
 from gpusim.driver.vram import SvmBo, Vram
 from gpusim.engine.stages import Stages, Transfer, Until
 from gpusim.kinds import Kind
+from gpusim.linux.address_space import VRAM
 
 
 class Eviction:
     """The evictions of one GPU's VRAM."""
 
-    def __init__(self, *, vram: Vram, migration: Migration, choose: Choice) -> None:
+    def __init__(self, *, vram: Vram, migration: Migration, choose: Choice, events: EventLog) -> None:
+        self._events = events
         self._vram = vram
         self._migration = migration
         self._choose = choose
@@ -47,7 +52,14 @@ class Eviction:
             return
         vma = process.mm.find(svm.first)
         if vma is not None:
-            yield from self._migration.to_ram(process, vma, svm, svm.first, svm.last, Trigger.TTM_EVICTION)
+            migration, trigger = self._migration, Trigger.TTM_EVICTION
+            if not (yield from empty(migration, process, vma, svm, trigger, self._events)):
+                process.remark(
+                    f"The eviction of {vma.name} failed in three tries, since CPU threads had faulted on "
+                    f"{svm.vram_pages} pages of it. The driver gives their memory away; here they are saved."
+                )
+                vma.held -= set(vma.held_at(svm.first, svm.last, VRAM + svm.bo_on))
+                yield from migration.to_ram(process, vma, svm, svm.first, svm.last, trigger)
         self._migration.drop_bo(svm)  # pages or not: what it held is discarded
 
 

@@ -12,6 +12,7 @@ from gpusim.driver.events import EventLog
 from gpusim.driver.kfd_process import KfdProcess
 from gpusim.driver.svm_range import CPU, SvmRange
 from gpusim.driver.switches import PeerMigration
+from gpusim.driver.tries import empty
 from gpusim.driver.vram import SvmBo, Vram
 from gpusim.engine.stages import Do, Stage, Stages, Transfer, Until
 from gpusim.hardware.gpu import Gpu
@@ -153,15 +154,25 @@ class Migration:
 
     def take_over(
         self, process: KfdProcess, vma: Vma, svm: SvmRange, old: Migration, trigger: Trigger
-    ) -> Stages:
-        """All pages of a range leave the VRAM of another GPU: to RAM, or here if the driver knew peer copies."""
+    ) -> Generator[Stage, int, bool]:
+        """All pages of a range leave the VRAM of another GPU: to RAM, or here if the driver knew peer copies.
+
+        False if some are still there after three tries (-EDEADLK).
+        """
         if self._peers is PeerMigration.THROUGH_RAM or not self._vram.reserve(svm.pages):
-            yield from old.to_ram(process, vma, svm, svm.first, svm.last, trigger)
-            return
+            if (yield from empty(old, process, vma, svm, trigger, self._events)):
+                return True
+            self._events.count(process.number, "migrate_deadlocks")
+            process.remark(
+                f"A move of {vma.name} from gpu[{old._gpu.index}] to gpu[{self._gpu.index}] was given up after "
+                "three tries (-EDEADLK): a CPU thread had faulted on a page of it and waited for the driver's lock."
+            )
+            return False
         try:
             yield from self._peer_copy(process, vma, svm, old, trigger)
         finally:
             self._vram.release(svm.pages)
+        return True
 
     def _peer_copy(
         self, process: KfdProcess, vma: Vma, svm: SvmRange, old: Migration, trigger: Trigger
@@ -220,18 +231,27 @@ class Migration:
     def to_ram(
         self, process: KfdProcess, vma: Vma, svm: SvmRange, first: int, last: int, trigger: Trigger
     ) -> Stages:
-        """Move the pages of first..last that lie in this GPU's VRAM to host memory, unmapping them everywhere."""
+        """Move the pages of first..last that lie in this GPU's VRAM to host memory, unmapping them everywhere.
+
+        Those that a CPU thread holds stay. If it is all of them, the call finds nothing to copy.
+        """
         gpu, cost = self._gpu, self._pages
         place = VRAM + gpu.index
         moving = vma.count(first, last, place)
         if not moving:
             return
+        held = vma.held_at(first, last, place) if vma.held else []
+        moving -= len(held)
         start = yield Kind.DRIVER_FIXED, self._costs.migrate
         span = last - first + 1
         self._announce(process, svm, (start, first, span), (gpu.index, CPU), trigger)
         yield Kind.DEVICE_PAGE, moving * cost.migrate_setup
         if svm.mapped:  # else no GPU has seen it, no queue stops, and nothing is to be restored
             yield from process.invalidate(vma, first, last, Event.MIGRATE)
+        if not moving:
+            end = yield ()
+            self._announce_end(process, (end, first, span), (gpu.index, CPU), trigger)
+            return
         self._host.take(moving, f"{process.name}: migration of {vma.name} to RAM")
         yield Kind.PAGE_ALLOC, moving * cost.alloc
         yield from self._copy(moving * PAGE_BYTES, moving * cost.dma_map, gpu.d2h)
@@ -243,6 +263,8 @@ class Migration:
         if process.xnack and first == svm.first and last == svm.last:
             svm.mapped = False
         _move_from(vma, first, last, place)
+        for page in held:
+            vma.where[page - vma.first] = place
         svm.vram_pages -= moving
         if svm.vram_pages == 0:
             self.drop_bo(svm)

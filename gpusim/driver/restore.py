@@ -137,6 +137,8 @@ class Restore:
         plan.migrated = best != CPU or svm.location != CPU
         yield from self._migrate(process, vma, svm, best, plan)
         plan.sequence = svm.sequence
+        if plan.again:
+            return
         rights = vma.rights(page)
         writable = rights is not None and rights.write
         plan.read_only = not writable or svm.attributes.has(SvmFlag.GPU_RO)
@@ -162,7 +164,9 @@ class Restore:
         what = move(best, actual)
         if what is Move.THROUGH_RAM:  # all pages of the whole range leave the other GPU
             new, old = self._migrations[best], self._migrations[actual]
-            yield from new.take_over(process, vma, svm, old, Trigger.PAGEFAULT_GPU)
+            if not (yield from new.take_over(process, vma, svm, old, Trigger.PAGEFAULT_GPU)):
+                yield from self._give_up(process, vma, svm, old, plan)
+                return
         if what is Move.TO_RAM:
             old = self._migrations[actual]
             yield from old.to_ram(process, vma, svm, first, last, Trigger.PAGEFAULT_GPU)
@@ -173,6 +177,17 @@ class Restore:
                 old = self._migrations[svm.location]
                 yield from old.to_ram(process, vma, svm, first, last, Trigger.PAGEFAULT_GPU)
         plan.state = LOCAL if best == self._gpu else HOST
+
+    def _give_up(self, process: KfdProcess, vma: Vma, svm: SvmRange, old: Migration, plan: Plan) -> Stages:
+        """The move to this GPU has failed: what can of the granule goes to RAM, and it is mapped as it lies.
+
+        HMM cannot give a page in the VRAM of a GPU outside the hive: then the access has to fault again.
+        """
+        actual = svm.location
+        yield from old.to_ram(process, vma, svm, plan.first, plan.last, Trigger.PAGEFAULT_GPU)
+        plan.state = HOST
+        if not self._same_hive(self._gpu, actual):
+            plan.again = vma.count(plan.first, plan.last, VRAM + actual) > 0
 
     def map_stages(self, process: KfdProcess, vma: Vma, first: int, last: int, *, write: bool) -> Stages:
         """svm_range_validate_and_map: HMM populates what nobody has touched, then the PTEs are written.

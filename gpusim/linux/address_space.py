@@ -48,13 +48,15 @@ class Vma:
     touch if `wants_huge`. Pages of a `pinned` one stay where they are. mprotect and munmap of a part split a VMA in
     Linux; here it stays whole and knows the rights of its parts. `in_place` says that it is the initial heap or stack,
     which the driver keeps in host memory. `gone` says that its process has died: work that was on its way finds no
-    pages in it, and gives it none.
+    pages in it, and gives it none. `held` are pages in VRAM that CPU threads have faulted on and wait for: nobody else
+    can move them.
     """
 
     __slots__ = (
         "_parts",
         "first",
         "gone",
+        "held",
         "huge",
         "in_place",
         "kind",
@@ -73,6 +75,7 @@ class Vma:
         self.kind = kind
         self.where = bytearray(pages if kind is VmaKind.ANONYMOUS else 0)
         self.gone = False
+        self.held: set[int] = set()
         self.in_place = in_place
         self.wants_huge = False
         self.pinned = False
@@ -121,6 +124,12 @@ class Vma:
     def count(self, first: int, last: int, place: int) -> int:
         """Pages of first..last (virtual page numbers) that lie at `place`."""
         return self.where.count(place, first - self.first, last - self.first + 1)
+
+    def held_at(self, first: int, last: int, place: int) -> list[int]:
+        """Pages of first..last at `place` that a CPU thread holds."""
+        return [
+            page for page in self.held if first <= page <= last and self.where[page - self.first] == place
+        ]
 
     def move(self, first: int, last: int, place: int) -> None:
         """Pages first..last lie at `place` from now on."""

@@ -144,7 +144,7 @@ class Hardware:
                 events=self.events,
             )
             choose = choice(policy.eviction, random_stream(seed, f"{name}.eviction"))
-            eviction = Eviction(vram=vram, migration=migration, choose=choose)
+            eviction = Eviction(vram=vram, migration=migration, choose=choose, events=self.events)
             migration.connect(eviction)
             self.workers.append(worker)
             devices.append(

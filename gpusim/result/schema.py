@@ -260,7 +260,14 @@ def summary_schema() -> dict[str, Any]:
                 "faults": _is("integer", "retry faults that the driver looked at"),
                 "page_in": _is("integer", "pages moved to VRAM"),
                 "page_out": _is("integer", "pages moved to RAM"),
+                "migrate_retries": _is(
+                    "integer", "second and third tries: CPU threads held pages that were to leave a VRAM"
+                ),
+                "migrate_deadlocks": _is(
+                    "integer", "moves to another GPU given up after three tries (-EDEADLK)"
+                ),
             },
+            optional=("migrate_retries", "migrate_deadlocks"),
             text="the counters that KFD keeps for a process; absent where no GPU took part",
         ),
     }

@@ -271,10 +271,21 @@ def bring_back(hip: Hip, chain: Chain, vma: Vma, first: int, last: int) -> Stage
         at = vma.where.find(place, first - vma.first, last - vma.first + 1)
         while at >= 0:
             page = vma.first + at
-            yield Transfer(Kind.LOCK_WAIT, lambda done: kfd.lock.acquire(kfd.number + 1, done))
+            mine = [False]
+
+            def trap(done: Callable[[], None], page: int = page, mine: list[bool] = mine) -> None:
+                mine[0] = (
+                    page not in vma.held
+                )  # one thread has the page, others on it come again when it has gone
+                vma.held.add(page)
+                kfd.lock.acquire(kfd.number + 1, done)
+
+            yield Transfer(Kind.LOCK_WAIT, trap)
             svm = kfd.ranges.find(page)
             if svm is not None and vma.where[at] == place:
-                yield from _cpu_fault(hip, device.migration, vma, svm.granule(page), svm)
+                yield from _cpu_fault(hip, device.migration, vma, page, svm, mine=mine[0])
+            elif mine[0]:
+                vma.held.discard(page)
             yield Do(lambda: _unlock(kfd, chain))
             at = vma.where.find(place, page - vma.first, last - vma.first + 1)
 
@@ -302,6 +313,13 @@ def _coherent(hip: Hip, vma: Vma, first: int, last: int) -> list[tuple[Gpu, int]
     return [(gpu, pages) for gpu, pages in counts if pages]
 
 
-def _cpu_fault(hip: Hip, migration: Migration, vma: Vma, granule: tuple[int, int], svm: SvmRange) -> Stages:
+def _cpu_fault(hip: Hip, migration: Migration, vma: Vma, page: int, svm: SvmRange, *, mine: bool) -> Stages:
+    """The granule around a page; the thread that has the page can move it."""
     yield Kind.DRIVER_FIXED, hip.node.host_spec.pages.fault
-    yield from exclusively(svm, migration.to_ram(hip.kfd, vma, svm, *granule, Trigger.PAGEFAULT_CPU))
+
+    def back() -> Stages:
+        if mine:
+            vma.held.discard(page)
+        yield from migration.to_ram(hip.kfd, vma, svm, *svm.granule(page), Trigger.PAGEFAULT_CPU)
+
+    yield from exclusively(svm, back())

@@ -86,7 +86,8 @@ def migrate(hip: Hip, vma: Vma, svm: SvmRange, first: int, last: int) -> Stages:
     what = move(best, svm.location)
     if what is Move.THROUGH_RAM:  # for another VRAM all of them leave
         old = node.devices[svm.location].migration
-        yield from node.devices[best].migration.take_over(kfd, vma, svm, old, Trigger.PREFETCH)
+        if not (yield from node.devices[best].migration.take_over(kfd, vma, svm, old, Trigger.PREFETCH)):
+            best = CPU  # the error is swallowed: what has come to RAM stays there
     elif what is Move.TO_RAM:
         yield from node.devices[svm.location].migration.to_ram(kfd, vma, svm, first, last, Trigger.PREFETCH)
     if best != CPU:
