@@ -11,8 +11,9 @@ from collections.abc import Generator, Sequence
 from gpusim.driver.ais_spec import AisSpec
 from gpusim.driver.pin_lock import PinLock
 from gpusim.engine.record import Chain
-from gpusim.engine.stages import REACH, Stage
+from gpusim.engine.stages import REACH, Early, Stage
 from gpusim.errors import CallError
+from gpusim.hardware.drive import EXPRESS_BYTES
 from gpusim.kinds import Kind
 from gpusim.linux.file import File
 from gpusim.linux.file_io import FileIo
@@ -92,14 +93,24 @@ class Ais:
         reached = chain.time_ps + submit
         wait = lock.take(reached, spec.pin) - reached
         begun = reached + wait + pin
-        end = vfs.reserve(file, offset, size, gpu=gpu, write=write, at_ps=begun)
-        if end >= 0:  # the usual small request, in short
+        if vfs.plain(file, offset, size):  # the usual request
             direct = vfs.costs.direct
-            yield (
-                Kind.IO_SUBMIT, submit, Kind.IO_LOCK, wait, Kind.IO_PIN, pin,
-                Kind.FILE_SYSTEM, direct, Kind.DRIVE, end - begun - direct,
-            )  # fmt: skip
-            yield REACH
+            device = file.inode.device
+            end = -1
+            if size <= EXPRESS_BYTES:
+                end = device.reserve(offset, size, gpu, begun + direct, write=write)
+            chain.spend_all(
+                (Kind.IO_SUBMIT, submit, Kind.IO_LOCK, wait, Kind.IO_PIN, pin, Kind.FILE_SYSTEM, direct)
+            )
+            if end >= 0:
+                yield Kind.DRIVE, end - begun - direct
+                yield REACH
+            else:
+                at = chain.time_ps
+                yield Early(
+                    Kind.DRIVE,
+                    lambda moved: device.submit(offset, size, gpu, moved, write=write, at_ps=at),
+                )
             done = size
         else:
             yield Kind.IO_SUBMIT, submit, Kind.IO_LOCK, wait, Kind.IO_PIN, pin
@@ -108,11 +119,11 @@ class Ais:
             except CallError:
                 yield self._unpinned(chain.time_ps, lock, spec.unpin)
                 raise
-        yield self._unpinned(chain.time_ps, lock, spec.unpin)
+        chain.spend_all(self._unpinned(chain.time_ps, lock, spec.unpin))
         return done
 
     @staticmethod
-    def _unpinned(reached: int, lock: PinLock, unpin: int) -> Stage:
+    def _unpinned(reached: int, lock: PinLock, unpin: int) -> tuple[int, ...]:
         return Kind.IO_LOCK, lock.take(reached, unpin) - reached, Kind.IO_PIN, unpin
 
     @staticmethod

@@ -73,7 +73,7 @@ class Express:
     def idle(path: tuple[tuple[Lane, float], ...]) -> bool:
         """Does no flow hold a link of the path?"""
         for lane, _ in path:  # noqa: SIM110 - a generator would cost more than the links
-            if lane.link.component is not None:
+            if lane.link.held:
                 return False
         return True
 

@@ -14,17 +14,19 @@ from math import inf
 from operator import attrgetter
 
 from gpusim.engine.alarm import Alarm
-from gpusim.engine.components import Component, Solutions
+from gpusim.engine.components import Component, Memory
 from gpusim.engine.environment import Environment
 from gpusim.engine.fluid import per_ps
 from gpusim.engine.links import Bundle, DirectedLink, Path
 from gpusim.engine.timeline import Timeline
-from gpusim.engine.work import Call, Work, check_job
+from gpusim.engine.work import EPSILON_PS, Call, Work, check_job
 
 #: the name of a link's direction, and the capacity that one byte takes of it
 Hop = tuple[str, float]
 
 _ORDER = attrgetter("order")
+#: refreshes of rates after which bundles that have seen no flow since the last time are let go
+_TIDY_AFTER = 256
 
 
 class Flow(Work):
@@ -56,20 +58,45 @@ class Flow(Work):
         return 0.0 if self.end_ps is not None else self.pool.rate * self.weight * 1e12
 
 
+class Ride:
+    """What a flow of weight 1 calls at its end, if nobody cuts, resizes or asks about it: see `Network.carry`."""
+
+    __slots__ = ("order",)
+
+    order: int
+
+    def __call__(self) -> None:
+        raise NotImplementedError
+
+
+class Way:
+    """A path with a cap, for many rides: what a network knows of it is found once."""
+
+    __slots__ = ("bundle", "cap", "path")
+
+    def __init__(self, path: Path, cap: float) -> None:
+        self.path = path
+        self.cap = cap
+        self.bundle: Bundle | None = None
+
+
 class Network:
     """Links and the flows over them, with an integer clock and at most one live wake-up.
 
-    `transfers` counts the flows that were started, `wakeups` the events that they took.
+    `transfers` counts the flows that were started, `wakeups` the events that they took; `busy` is how many bundles have
+    flows; where that is 0 and nothing is `unsettled`, no link is held.
     """
 
     def __init__(self, env: Environment) -> None:
         self.env = env
         self.transfers = 0
+        self.busy = 0
         self._links: dict[str, DirectedLink] = {}
         self._paths: dict[tuple[Hop, ...], Path] = {}
         self._components: dict[Component, None] = {}  # in order of birth
-        self._solutions: Solutions = {}
-        self._touched: dict[Component, None] = {}  # during a wake-up: those whose rates are to be found
+        self._memory = Memory()
+        self._untidy = 0  # refreshes since the last tidying
+        self.unsettled: dict[Component, None] = {}  # during a wake-up: those whose rates are to be found
         self._alarm = Alarm(env, self._wake)
         self._waking = False
 
@@ -80,6 +107,7 @@ class Network:
     @property
     def components(self) -> int:
         """How many sets of flows there are whose rates do not depend on each other."""
+        self._tidy(idle=False)
         return len(self._components)
 
     def add_link(
@@ -126,39 +154,76 @@ class Network:
         check_job(size_bytes, weight)
         route = self._path(path)
         cap = inf if cap_bytes_per_s is None else per_ps(cap_bytes_per_s, "cap")
-        bundle = route.bundles.get(cap)
         now = self.env._now
-        if bundle is None:
-            bundle = Bundle(self.env, route, cap, self.touched)
-            route.bundles[cap] = bundle
-            self._connect(bundle, now)
-        else:
-            bundle.component.settle(now)
+        bundle = self._bundle(route, cap, now)
         flow = Flow(bundle, size_bytes, weight, done, now, self.transfers)
         bundle.corrected(size_bytes, 0.0)
+        bundle.used = True
         self.transfers += 1
-        self.touched(bundle.component)
+        self.touched(bundle.home)
         return flow
+
+    def way(self, path: Sequence[Hop], cap_bytes_per_s: float | None = None) -> Way:
+        """For `carry`. Raises what `transfer` does for the path and the cap."""
+        return Way(self._path(path), inf if cap_bytes_per_s is None else per_ps(cap_bytes_per_s, "cap"))
+
+    def carry(self, way: Way, size_bytes: int, ride: Ride) -> None:
+        """Start a flow of weight 1 now; `ride` is called at its end, at least a picosecond from now."""
+        now = self.env._now
+        bundle = way.bundle
+        if bundle is None or bundle.component is None:
+            bundle = way.bundle = self._bundle(way.path, way.cap, now)
+        home = bundle.home
+        home.settle(now)
+        ride.order = self.transfers
+        self.transfers += 1
+        bundle.used = True
+        bundle.weight += 1
+        bundle.corrected(size_bytes, 0.0)
+        bundle.add(bundle.v + max(size_bytes, bundle.least), ride)
+        self.touched(home)
+
+    def _bundle(self, path: Path, cap: float, now: int) -> Bundle:
+        """The bundle of a path and a cap, in a component that is settled."""
+        bundle = path.bundles.get(cap)
+        if bundle is None:
+            bundle = path.bundles[cap] = Bundle(self.env, path, cap, self.touched)
+            self._connect(bundle, now)
+        else:
+            bundle.home.settle(now)
+        return bundle
 
     def touched(self, component: Component) -> None:
         """The rates of a component are to be found again; it is settled."""
         if self._waking:
-            self._touched[component] = None
+            self.unsettled[component] = None
             return
         self._refresh(component)
         self._alarm.set(self._soonest_ps())
 
     def _refresh(self, component: Component) -> None:
-        for bundle in component.bundles:
-            if not bundle.weight:
-                break
-        else:
-            component.share()  # also one without bundles, which another has taken in
-            return
-        del self._components[component]
-        for part in component.part():
-            part.share()
-            self._components[part] = None
+        """Also of one without bundles, which another has taken in."""
+        before = component.counted
+        component.share()
+        self.busy += component.counted - before
+        self._untidy += 1
+        if self._untidy >= _TIDY_AFTER:
+            self._tidy(idle=True)
+
+    def _tidy(self, *, idle: bool) -> None:
+        """Let go of the bundles without flows, with `idle` of those only that had none for long."""
+        self._untidy = 0
+        for component in list(self._components):
+            before = component.counted
+            parts = component.part(idle=idle)
+            if parts is None:
+                continue
+            self.busy -= before
+            del self._components[component]
+            for part in parts:
+                part.share()
+                self.busy += part.counted
+                self._components[part] = None
 
     def _connect(self, bundle: Bundle, now: int) -> None:
         """Put a new bundle into the component of its links, which may make one of several."""
@@ -176,7 +241,7 @@ class Network:
                     home.absorb(component)
                     del self._components[component]
         else:
-            home = Component(now, self._solutions)
+            home = Component(now, self._memory)
             self._components[home] = None
         home.join(bundle)
 
@@ -194,19 +259,21 @@ class Network:
         for component in self._components:
             if component.next_ps is not None and component.next_ps <= now:
                 component.settle(now)
-                self._touched[component] = None
+                self.unsettled[component] = None
                 for bundle in component.bundles:
-                    beyond = bundle.take(finished, now)
-                    if beyond:
-                        bundle.corrected(0, -beyond)
+                    ends = bundle.ends
+                    if ends and ends[0] <= bundle.v + bundle.rate * EPSILON_PS:
+                        beyond = bundle.take(finished, now)
+                        if beyond:
+                            bundle.corrected(0, -beyond)
         if len(finished) > 1:
             finished.sort(key=_ORDER)  # ends in the same picosecond are told in the order of their starts
         self._waking = True
         for call in finished:
             call()
         self._waking = False
-        touched = list(self._touched)
-        self._touched.clear()
+        touched = list(self.unsettled)
+        self.unsettled.clear()
         for component in touched:
             self._refresh(component)
         return self._soonest_ps()

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from gpusim.engine.environment import Environment
 from gpusim.engine.fluid import Pool
 from gpusim.engine.timeline import Meter, Timeline
+from gpusim.engine.work import EPSILON_PS
 
 if TYPE_CHECKING:
     from gpusim.engine.components import Component
@@ -18,7 +19,7 @@ class DirectedLink:
     """One direction of a link. `capacity` in bytes per ps; what the reverse direction uses takes `coupling`
     of it.
 
-    `entered_bytes` is what flows were asked to carry over it, less what was cut.
+    `entered_bytes` is what flows were asked to carry over it, less what was cut; bundles report it late.
     """
 
     __slots__ = (
@@ -41,7 +42,7 @@ class DirectedLink:
         self.coupling = coupling
         self.reverse_name = reverse_name
         self.reverse: DirectedLink | None = None
-        self.bundles: dict[Bundle, float] = {}  # those with flows on it, and their costs
+        self.bundles: dict[Bundle, float] = {}  # those over it, with flows or not, and their costs
         self.component: Component | None = None
         self.meter = Meter(Timeline(name))
         self.entered_bytes = 0
@@ -64,9 +65,25 @@ class DirectedLink:
         reverse = self.reverse
         return reverse if reverse is not None and (self.coupling or reverse.coupling) else None
 
+    @property
+    def held(self) -> bool:
+        """Is there a flow on it?"""
+        for bundle in self.bundles:  # noqa: SIM110 - asked for each small transfer: a generator would cost more
+            if bundle.weight:
+                return True
+        return False
+
+    @property
+    def share(self) -> float:
+        """How much of what is open to it is in use now: 1 is all."""
+        return 0.0 if self.component is None else self.component.share_of(self)
+
     def timeline(self, now_ps: int) -> Timeline:
         """Bytes carried and time busy (weighted by the share of the open capacity), up to now."""
-        return self.meter.settle(now_ps, None if self.bundles else self.entered_bytes)
+        if self.component is not None:
+            self.component.settle(now_ps)
+            self.component.credit()
+        return self.meter.settle(now_ps, None if self.held else self.entered_bytes)
 
 
 class Path:
@@ -87,13 +104,17 @@ class Path:
             if link.reverse is not None:
                 taken += link.coupling * costs.get(link.reverse, 0.0)
             self.alone = min(self.alone, link.capacity / taken)
-        self.bundles: dict[float, Bundle] = {}  # by cap: those with flows
+        self.bundles: dict[float, Bundle] = {}  # by cap: those that belong to a component
 
 
 class Bundle(Pool):
-    """The flows with the same path and the same cap."""
+    """The flows with the same path and the same cap.
 
-    __slots__ = ("_env", "_touched", "component", "path")
+    It stays in its component for a while when the last of them has ended: mostly the next one comes soon. `used` is
+    set when one comes.
+    """
+
+    __slots__ = ("_beyond", "_entered", "_env", "_touched", "component", "least", "path", "used")
 
     def __init__(
         self, env: Environment, path: Path, cap: float, touched: Callable[[Component], None]
@@ -103,20 +124,40 @@ class Bundle(Pool):
         self._env = env
         self._touched = touched
         self.path = path
-        self.component: Component  # set by the one that takes it in
+        self.component: Component | None = None  # set by the one that takes it in
+        self.used = True
+        #: bytes of a flow of weight 1 that ends no sooner than it starts
+        self.least = 2.0 * EPSILON_PS * min(cap, path.alone)
+        self._entered = 0  # what the links were not told yet
+        self._beyond = 0.0
+
+    @property
+    def home(self) -> Component:
+        """The component that it belongs to."""
+        assert self.component is not None
+        return self.component
 
     def settle(self) -> int:
         now = self._env._now
-        self.component.settle(now)
+        self.home.settle(now)
         return now
 
     def changed(self) -> None:
-        self._touched(self.component)
+        self._touched(self.home)
 
     def corrected(self, entered: int, moved: float) -> None:
-        for link, _ in self.path.hops:
-            link.entered_bytes += entered
-            link.meter.moved += moved
+        self._entered += entered
+        self._beyond += moved
+
+    def report(self) -> None:
+        """Tell the links what was entered and corrected."""
+        entered, beyond = self._entered, self._beyond
+        if entered or beyond:
+            self._entered = 0
+            self._beyond = 0.0
+            for link, _ in self.path.hops:
+                link.entered_bytes += entered
+                link.meter.moved += beyond
 
     def alone_rate(self, weight: float) -> float:
         return min(self.cap * weight, self.path.alone)

@@ -1,9 +1,9 @@
 """A serial piece of work as a generator of stages: fixed times are arithmetic, only transfers are waited for.
 
 A stage is `(kind, duration_ps, kind, duration_ps, ...)`, `Until(kind, end_ps)` for the end of a reservation, a
-`Transfer` that starts when the stages before it have passed, or `Do(fn)`, which acts at the time reached (`Tell(fn)` is
-the same, and is given the chain). The critical
-path of the work grows in `chain` stage by stage; events are needed at transfers and at the end only.
+`Transfer` that starts when the stages before it have passed (`Early`: now, for that time), or `Do(fn)`, which acts at
+the time reached (`Tell(fn)` is the same, and is given the chain). The critical path of the work grows in `chain` stage
+by stage; events are needed at transfers and at the end only.
 """
 
 from __future__ import annotations
@@ -43,6 +43,16 @@ class Transfer:
     behind: int = NO_ROW
 
 
+class Early:
+    """A transfer that is begun at once, though the time reached may lie ahead: `start(done)` knows of that time."""
+
+    __slots__ = ("kind", "start")
+
+    def __init__(self, kind: int, start: Callable[[Callable[[], None]], None]) -> None:
+        self.kind = kind
+        self.start = start
+
+
 @dataclass(slots=True)
 class Do:
     """Call `fn` when all stages before it have passed."""
@@ -64,7 +74,7 @@ class Reach:
 
 REACH = Reach()
 
-Stage = tuple[int, ...] | Until | Transfer | Do | Tell | Reach
+Stage = tuple[int, ...] | Until | Transfer | Early | Do | Tell | Reach
 Stages = Generator[Stage, int, None]  # the generator is sent the time reached
 
 
@@ -118,6 +128,11 @@ class _Run:
                         self._value = chain.time_ps
                         self._env.call_at(chain.time_ps, self.advance)
                         return
+                elif stage.__class__ is Early:
+                    self._stage = stage
+                    self._value = chain.time_ps
+                    stage.start(self._arrived)
+                    return
                 elif stage.__class__ is Until:
                     chain.spend(stage.kind, stage.end_ps, behind=stage.behind)
                 elif stage.__class__ is Tell:
@@ -166,6 +181,13 @@ class _Run:
 
     def _start(self) -> None:
         self._stage.start(self._ended)
+
+    def _arrived(self) -> None:
+        """What was begun early has ended."""
+        chain = self._chain
+        chain.spend(self._stage.kind, self._env._now)
+        self._value = chain.time_ps
+        self.advance()
 
     def _ended(self) -> None:
         """The transfer in hand, which began at `_value`, has ended."""

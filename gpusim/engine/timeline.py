@@ -5,6 +5,9 @@ Sums are whole numbers and exact: the bins always add up to what was put in.
 
 from __future__ import annotations
 
+#: who sums up what it tells a timeline does so for a 2^-TURN_BITS of the time that has passed: two bins or so
+TURN_BITS = 7
+
 
 class Timeline:
     """Busy picoseconds and an amount (bytes, requests) per bin of simulated time.
@@ -124,6 +127,15 @@ class Meter:
             self.moved = float(total - self.timeline.amount)
         self._credit(now_ps)
         return self.timeline
+
+    def took(self, amount: float, busy_ps: float) -> None:
+        """It moved so much, and was busy for so long, since the last credit: for an owner that sets no rate."""
+        self.moved += amount
+        self._busy += busy_ps
+
+    def credit(self, until_ps: int) -> None:
+        """Tell the timeline of what was taken up to now."""
+        self._credit(until_ps)
 
     def _advance(self, now_ps: int) -> None:
         last = self._last_ps

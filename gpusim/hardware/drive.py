@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from functools import partial
 from heapq import heapreplace
 from math import ceil, inf
 
 from gpusim.engine.environment import Environment
 from gpusim.engine.express import Express, Lane
-from gpusim.engine.flows import Hop, Network
+from gpusim.engine.flows import Hop, Network, Ride, Way
 from gpusim.engine.links import DirectedLink
 from gpusim.hardware.drive_spec import DriveSpec
 from gpusim.hardware.write_cache import WriteCache
@@ -23,17 +22,24 @@ EXPRESS_BYTES = 32 << 10
 
 
 class Route:
-    """A way between a drive and where its data go: see `Drive.route`."""
+    """A way between a drive and where its data go: see `Drive.route`. `way` is that of one request alone."""
 
-    __slots__ = ("delay_ps", "lanes", "path", "write")
+    __slots__ = ("delay_ps", "lanes", "other_ways", "path", "way", "write")
 
     def __init__(
-        self, write: bool, delay_ps: int, path: tuple[Hop, ...], lanes: tuple[tuple[Lane, float], ...]
+        self,
+        write: bool,
+        delay_ps: int,
+        path: tuple[Hop, ...],
+        lanes: tuple[tuple[Lane, float], ...],
+        way: Way,
     ) -> None:
         self.write = write
         self.delay_ps = delay_ps
         self.path = path
         self.lanes = lanes
+        self.way = way
+        self.other_ways: dict[float, Way] = {}  # by the rate of what stands for many commands
 
 
 class Turns:
@@ -45,12 +51,46 @@ class Turns:
         self.active = 0
         self.most = max(1, ceil(bandwidth / stream - 1e-9))
         self.link = link
-        self.waiting: deque[Done] = deque()
+        self.waiting: deque[_Moving] = deque()
 
     @property
     def open(self) -> bool:
         """May one more begin? Also where those that move are held back elsewhere, so that the drive has room."""
-        return self.active < self.most or self.link.meter.share < _FULL
+        return self.active < self.most or self.link.share < _FULL
+
+
+class _Moving(Ride):
+    """A request that has had its unit: its data are moved when it is their turn, or at once without `turns`."""
+
+    __slots__ = ("done", "network", "size", "turns", "way")
+
+    def __init__(self, network: Network, way: Way, size_bytes: int, turns: Turns | None, done: Done) -> None:
+        self.network = network
+        self.way = way
+        self.size = size_bytes
+        self.turns = turns
+        self.done = done
+
+    def begin(self) -> None:
+        """Its data are there."""
+        turns = self.turns
+        if turns is not None:
+            if not turns.open:
+                turns.waiting.append(self)
+                return
+            turns.active += 1
+        self.network.carry(self.way, self.size, self)
+
+    def __call__(self) -> None:
+        """Its data have moved."""
+        turns = self.turns
+        if turns is not None:
+            if turns.waiting and turns.active <= turns.most:
+                after = turns.waiting.popleft()
+                after.network.carry(after.way, after.size, after)
+            else:
+                turns.active -= 1
+        self.done()
 
 
 class Drive:
@@ -112,7 +152,8 @@ class Drive:
     def route(self, hops: tuple[Hop, ...], *, write: bool, delay_ps: int = 0) -> Route:
         """A way for data beyond the drive's own link; `delay_ps` is added to the latency of its requests."""
         path = (self._own[write], *hops)
-        return Route(write, delay_ps, path, self._express.path(path))
+        way = self._network.way(path, self._stream[write])
+        return Route(write, delay_ps, path, self._express.path(path), way)
 
     def reserve(self, size_bytes: int, route: Route, at_ps: int) -> int:
         """Begin a small request at `at_ps`, now or later; returns its end, or -1 where it has to be submitted.
@@ -132,43 +173,38 @@ class Drive:
         heapreplace(units, ready)
         return self.cache.take(size_bytes, ready) if write else ready
 
-    def submit(self, size_bytes: int, route: Route, done: Done, stream: float | None = None) -> None:
-        """Begin a request now; `done` is called when its data have moved.
+    def submit(
+        self,
+        size_bytes: int,
+        route: Route,
+        done: Done,
+        stream: float | None = None,
+        at_ps: int | None = None,
+    ) -> None:
+        """Begin a request now, or later at `at_ps`; `done` is called when its data have moved.
 
         `stream` replaces the rate of one request (bytes a second; inf: none) for what stands for many commands.
         """
         env = self._env
-        ready = self._ready(size_bytes, route, env._now)
+        ready = self._ready(size_bytes, route, env._now if at_ps is None else at_ps)
+        turns = None
+        way = route.way
         if size_bytes <= EXPRESS_BYTES:
             if self._express.idle(route.lanes):
                 env.call_at(self._express.reserve(route.lanes, size_bytes, ready), done)
-            else:
-                env.call_at(ready, partial(self._move, route, size_bytes, self._stream[route.write], done))
-        elif stream is not None:
-            cap = stream if stream < inf else None
-            env.call_at(ready, partial(self._move, route, size_bytes, cap, done))
+                return
+        elif stream is None:
+            turns = self._turns[route.write]
         else:
-            env.call_at(ready, partial(self._queue_up, route, size_bytes, done))
+            way = self._way(route, stream)
+        env.call_at(ready, _Moving(self._network, way, size_bytes, turns, done).begin)
 
-    def _queue_up(self, route: Route, size_bytes: int, done: Done) -> None:
-        turns = self._turns[route.write]
-
-        def moved() -> None:
-            if turns.waiting and turns.active <= turns.most:
-                turns.waiting.popleft()()
-            else:
-                turns.active -= 1
-            done()
-
-        start = partial(self._move, route, size_bytes, self._stream[route.write], moved)
-        if turns.open:
-            turns.active += 1
-            start()
-        else:
-            turns.waiting.append(start)
-
-    def _move(self, route: Route, size_bytes: int, cap: float | None, done: Done) -> None:
-        self._network.transfer(route.path, size_bytes, cap_bytes_per_s=cap, done=lambda _: done())
+    def _way(self, route: Route, stream: float) -> Way:
+        way = route.other_ways.get(stream)
+        if way is None:
+            way = self._network.way(route.path, stream if stream < inf else None)
+            route.other_ways[stream] = way
+        return way
 
     def flush(self, done: Done) -> None:
         """A flush command: `done` is called when what was written before is safe."""

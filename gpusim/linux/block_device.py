@@ -56,8 +56,9 @@ class BlockDevice(Protocol):
         write: bool,
         stream: float | None = None,
         extra: tuple[Hop, ...] = (),
+        at_ps: int | None = None,
     ) -> None:
-        """Begin a request now between the device and host memory (HOST) or a GPU; see `Drive.submit`.
+        """Begin a request between the device and host memory (HOST) or a GPU, now or at `at_ps`; see `Drive.submit`.
 
         `extra` are hops that its data pass besides the path between the two.
         """
@@ -113,8 +114,9 @@ class Disk:
         write: bool,
         stream: float | None = None,
         extra: tuple[Hop, ...] = (),
+        at_ps: int | None = None,
     ) -> None:
-        self.drive.submit(size_bytes, self._route(target, write, extra), done, stream)
+        self.drive.submit(size_bytes, self._route(target, write, extra), done, stream, at_ps)
 
     def _route(self, target: int, write: bool, extra: tuple[Hop, ...]) -> Route:
         key = (target, write, extra)
@@ -196,6 +198,7 @@ class Stack:
         write: bool,
         stream: float | None = None,
         extra: tuple[Hop, ...] = (),
+        at_ps: int | None = None,
     ) -> None:
         parts = self._parts(offset, size_bytes, write)
         hops = (*self._through, *extra)
@@ -208,7 +211,7 @@ class Stack:
                 done()
 
         for member, start, size in parts:
-            member.submit(start, size, target, ended, write=write, stream=stream, extra=hops)
+            member.submit(start, size, target, ended, write=write, stream=stream, extra=hops, at_ps=at_ps)
 
     def _parts(self, offset: int, size: int, write: bool) -> list[tuple[BlockDevice, int, int]]:
         """(member, offset in it, bytes) of a request; the pieces of RAID 0 on one member are one request."""

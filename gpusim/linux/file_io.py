@@ -11,7 +11,7 @@ from functools import partial
 
 from gpusim.engine.express import Express
 from gpusim.engine.flows import Network
-from gpusim.engine.stages import REACH, Do, Stage, Stages, Transfer, Until
+from gpusim.engine.stages import REACH, Do, Early, Stage, Stages, Transfer, Until
 from gpusim.errors import CallError
 from gpusim.hardware.drive import EXPRESS_BYTES
 from gpusim.hardware.fabric import HOST, HOST_MEMORY
@@ -158,7 +158,8 @@ class FileIo:
                 yield REACH
                 return
         yield Kind.FILE_SYSTEM, cost_ps
-        yield Transfer(Kind.DRIVE, partial(self._drive, inode, offset, size, target, write))
+        reached = yield ()
+        yield Early(Kind.DRIVE, partial(self._drive, inode, offset, size, target, write, at_ps=reached))
 
     def _write_out(self, inode: Inode, offset: int, size: int) -> Stages:
         """Direct I/O waits until what the cache holds of its pages is on the drive, and for all that is on its way."""
@@ -216,16 +217,21 @@ class FileIo:
             yield from self._direct_read(inode, offset, size, gpu, cost)
         return size
 
+    @staticmethod
+    def plain(file: File, offset: int, size: int) -> bool:
+        """Is direct I/O on this part a matter of the drive alone? Nothing is in memory, and all lies in the file."""
+        inode = file.inode
+        return size > 0 and not inode.cached and not inode.writing and offset + size <= inode.size
+
     def reserve(self, file: File, offset: int, size: int, *, gpu: int, write: bool, at_ps: int) -> int:
-        """`dma` of a small request at `at_ps`, now or later, by arithmetic alone; returns its end.
+        """`dma` of a small and plain request at `at_ps`, now or later, by arithmetic alone; returns its end.
 
         It spends `costs.direct` on the CPU and the rest at the drive. -1 where it has to wait for something, does not
         lie in the file as it is, or is not small: then it is for `dma`.
         """
-        inode = file.inode
-        if size > EXPRESS_BYTES or inode.cached or inode.writing or offset + size > inode.size or not size:
+        if size > EXPRESS_BYTES or not self.plain(file, offset, size):
             return -1
-        return inode.device.reserve(offset, size, gpu, at_ps + self.costs.direct, write=write)
+        return file.inode.device.reserve(offset, size, gpu, at_ps + self.costs.direct, write=write)
 
     def p2p_distance(self, file: File, gpu: int) -> int:
         """How far the GPU is from the file's drive; negative: they cannot reach each other."""
@@ -254,9 +260,15 @@ class FileIo:
 
     @staticmethod
     def _drive(
-        inode: Inode, offset: int, size: int, target: int, write: bool, done: Callable[[], None]
+        inode: Inode,
+        offset: int,
+        size: int,
+        target: int,
+        write: bool,
+        done: Callable[[], None],
+        at_ps: int | None = None,
     ) -> None:
-        inode.device.submit(offset, size, target, done, write=write)
+        inode.device.submit(offset, size, target, done, write=write, at_ps=at_ps)
 
     def _copy(self, size: int, rate: float, reached_ps: int) -> Stages:
         """The thread copies between the page cache and its buffer; all threads share what memory gives."""

@@ -3,7 +3,7 @@
 import pytest
 
 from gpusim.engine.environment import Environment
-from gpusim.engine.flows import Network
+from gpusim.engine.flows import Network, Ride
 
 TB_S = 1e12
 PCIE5 = 55.36e9  # H200 node, measured
@@ -242,6 +242,71 @@ def test_transfers_over_crossing_paths_take_at_most_one_and_a_half_wakeups(env, 
     env.run_to()
     assert network.transfers == 2016
     assert network.wakeups <= 1.5 * network.transfers
+
+
+class Told(Ride):
+    """Notes when it arrived, and may start another."""
+
+    def __init__(self, env, ends, then=None):
+        self.env, self.ends, self.then = env, ends, then
+
+    def __call__(self):
+        self.ends.append(self.env.now)
+        if self.then:
+            self.then()
+
+
+def test_a_ride_shares_like_any_flow_and_is_told_its_end(env, network):
+    ends = []
+    network.carry(network.way(over("drive", "gpu")), 1000, Told(env, ends))
+    flow = network.transfer(over("gpu"), 1000)
+    slow = network.way(over("switch"), 0.5 * TB_S)
+    network.carry(slow, 1000, Told(env, ends, lambda: network.carry(slow, 250, Told(env, ends))))
+    env.run_to()
+    assert ends == [2000, 2000, 2500]
+    assert took(flow) == 2000
+    assert [network.use(name).amount for name in ("drive", "gpu", "switch")] == [1000, 2000, 1250]
+    assert network.components == 0
+
+
+def test_a_way_is_good_again_after_a_long_silence(env, network):
+    """Who has had no flow for long is let go, whatever the others do meanwhile."""
+    ends = []
+    way = network.way(over("drive"))
+    network.carry(way, 1000, Told(env, ends))
+    left = 1000
+
+    def again():
+        nonlocal left
+        left -= 1
+        if left:
+            network.carry(busy, 100, Told(env, [], again))
+
+    busy = network.way(over("gpu"))
+    again()
+    env.run_to()
+    assert not network.link("drive").held
+    network.carry(way, 500, Told(env, ends))
+    assert network.link("drive").held
+    assert network.link("drive").share == 1.0
+    env.run_to()
+    assert ends == [1000, 99_900 + 500]
+    assert network.use("drive").amount == 1500
+
+
+def test_a_busy_network_says_so_and_an_idle_one_too(env, network):
+    assert network.busy == 0
+    first = network.transfer(over("drive", "gpu"), 1000)
+    network.transfer(over("gpu"), 10)
+    network.transfer(over("apart"), 3000)
+    assert network.busy == 3
+    env.run_to(100)
+    assert network.busy == 2
+    network.transfer(over("gpu", "apart"), 10)
+    assert network.busy == 3
+    first.cut()
+    env.run_to()
+    assert network.busy == network.components == 0
 
 
 def test_what_makes_no_sense_is_refused(network):
