@@ -134,8 +134,7 @@ def not_supported() -> dict[str, list[str]]:
     """What this version refuses with "not supported yet": kind of thing -> names.
 
     Collected from the constants whose names end in NOT_SUPPORTED_YET (`ALLOCATORS_NOT_SUPPORTED_YET` lists
-    allocators, and the bare name lists steps) and from the help of the command line. So whatever the code
-    refuses by is on the page.
+    allocators) and from the help of the command line. So whatever the code refuses by is on the page.
     """
     found: dict[str, set[str]] = {"commands": set(), "command options": set()}
     for name, command in cli.commands.items():
@@ -148,13 +147,8 @@ def not_supported() -> dict[str, list[str]]:
         for constant, value in vars(importlib.import_module(info.name)).items():
             if constant.endswith(SUFFIX):
                 what = constant.removesuffix(SUFFIX).strip("_").replace("_", " ").lower()
-                found.setdefault(what or "steps", set()).update(_names(value))
+                found.setdefault(what, set()).update(map(str, value))
     return {what: sorted(names) for what, names in sorted(found.items()) if names}
-
-
-def _names(values: Iterable[object]) -> list[str]:
-    """Names of what a constant lists: words, members of a StrEnum, or classes of steps with their verbs."""
-    return [str(getattr(value, "verb", value)) for value in values]
 
 
 def not_supported_page() -> str:

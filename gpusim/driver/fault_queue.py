@@ -366,7 +366,7 @@ class FaultQueue:
         return group.pages
 
     def drop(self, process: KfdProcess) -> None:
-        """The process has died: nobody waits for its pages any more."""
+        """The process has died: nobody waits for its pages any more. Its vectors are thrown away as they come up."""
         for vm in process.vms.values():
             for region in vm.regions.values():
                 for granule in list(region.pending.values()):
@@ -374,5 +374,5 @@ class FaultQueue:
                         entry[2] is granule.group for entry in self._waiting
                     ):
                         self._leave(granule)
-                        granule.gone = True
+                        granule.served = True
                         del region.pending[granule.key]

@@ -14,7 +14,9 @@ from gpusim.driver.svm_range import CPU, SvmRange
 from gpusim.driver.switches import PeerMigration
 from gpusim.driver.tries import empty
 from gpusim.driver.vram import SvmBo, Vram
+from gpusim.engine.flows import Flow
 from gpusim.engine.stages import Do, Stage, Stages, Transfer, Until
+from gpusim.hardware.flights import Flights
 from gpusim.hardware.gpu import Gpu
 from gpusim.kinds import Kind
 from gpusim.linux.address_space import RAM, SWAPPED, VRAM, HostMemory, Vma
@@ -318,9 +320,13 @@ def _chunks(size: int, most: int) -> Iterator[int]:
 
 
 def sdma_transfer(
-    gpu: Gpu, path: tuple[tuple[str, float], ...], size: int, beside: tuple[int, int] | None = None
+    gpu: Gpu,
+    path: tuple[tuple[str, float], ...],
+    size: int,
+    beside: tuple[int, int] | None = None,
+    flights: Flights | None = None,
 ) -> Transfer:
-    """A copy by one SDMA engine along `path`; `beside` as in `Transfer`."""
+    """A copy by one SDMA engine along `path`; `beside` as in `Transfer`. `flights` are those of the queue's owner."""
     pace = gpu.recorder.pace(Kind.SDMA_COPY)
     way = path if pace == 1.0 else tuple((name, cost * pace) for name, cost in path)
 
@@ -328,11 +334,17 @@ def sdma_transfer(
         begun = gpu.env.now
         gpu.copies += 1
 
-        def ended(_: object) -> None:
+        def landed(moved: int) -> None:
             gpu.copies -= 1
-            gpu.engine_used(begun, gpu.env.now, size)
+            gpu.engine_used(begun, gpu.env.now, moved)
             done()
 
-        gpu.network.transfer(way, size, cap_bytes_per_s=gpu.spec.sdma.rate / pace, done=ended)
+        def fly(ended: Callable[[Flow], None]) -> Flow:
+            return gpu.network.transfer(way, size, cap_bytes_per_s=gpu.spec.sdma.rate / pace, done=ended)
+
+        if flights is None:
+            fly(lambda _: landed(size))
+        else:
+            flights.fly(fly, landed)
 
     return Transfer(Kind.SDMA_COPY, start, beside)

@@ -12,6 +12,7 @@ from gpusim.driver.notifier import SvmNotifier
 from gpusim.driver.queue_restore import QueueRestore
 from gpusim.engine.environment import Environment
 from gpusim.engine.record import Mode, Recorder, Snapshot
+from gpusim.engine.stages import Stages
 from gpusim.hardware.gpuvm import Vm
 from gpusim.kinds import Kind
 from gpusim.machine import paced
@@ -22,7 +23,7 @@ from gpusim.machine.xnack import xnack_at_start
 from gpusim.rundata import StepData
 from gpusim.runtime.allocation import Allocator
 from gpusim.runtime.hip import Declared, Hip
-from gpusim.runtime.memory import release_all
+from gpusim.runtime.teardown import detach, teardown
 from gpusim.scenario.resolve import ResolvedSystem, resolve
 from gpusim.scenario.schema import Process, Scenario
 from gpusim.scenario.words import EngineMode, HugePages, OnError
@@ -145,6 +146,7 @@ class Machine:
             goes_on=process.on_error is OnError.CONTINUE,
             report=self.steps.append,
             killed=self._killed,
+            find=self._named,
         )
         return program
 
@@ -178,8 +180,16 @@ class Machine:
         translations = {device.gpu.index: device.gpu.translation for device in node.devices}
         kfd.notifier = SvmNotifier(kfd, costs=costs, events=events, translations=translations, queues=queues)
 
-    def _killed(self, program: ProgramProcess) -> None:
-        """A process has died: the hardware forgets it."""
+    def _named(self, name: str) -> list[ProgramProcess]:
+        """All ranks of a process, or one as `name[rank]`."""
+        return [
+            program
+            for program, process in zip(self.processes, self.scenario.processes, strict=True)
+            if name in (process.name, process.label)
+        ]
+
+    def _killed(self, program: ProgramProcess) -> Stages:
+        """A process has died: the hardware forgets it, and the kernel takes its memory back."""
         kfd = program.hip.kfd
         if program.outcome == "vm_fault":
             self.hardware.events.vm_fault(self.env.now, program.number)
@@ -187,7 +197,7 @@ class Machine:
             worker.drop(kfd)
             device.gpu.kill(kfd.vms[device.gpu.index])
         self.hipfiles.ais.forget(kfd.number)
-        release_all(program.hip)
+        return teardown(program.hip, detach(program.hip))
 
 
 def _allocated_by_steps(steps: Iterable[Step]) -> Iterable[str]:

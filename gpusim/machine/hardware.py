@@ -21,7 +21,7 @@ from gpusim.driver.table_writer import TableWriter
 from gpusim.driver.vram import Vram, zone_device_bytes
 from gpusim.driver.watch import Watch
 from gpusim.engine.environment import Environment
-from gpusim.engine.flows import Network
+from gpusim.engine.flows import Flow, Network
 from gpusim.engine.record import Recorder
 from gpusim.hardware.fabric import HOST_MEMORY, Fabric
 from gpusim.hardware.fabric_spec import FabricSpec
@@ -56,9 +56,9 @@ class ThreadMemory:
         self._rate = rate_bytes_per_s / pace
         self._way = ((HOST_MEMORY, cost * pace),)
 
-    def enter(self, size_bytes: int, resume: Callable[[], None]) -> None:
-        """Move `size_bytes`, then call `resume`."""
-        self._network.transfer(self._way, size_bytes, cap_bytes_per_s=self._rate, done=lambda _: resume())
+    def enter(self, size_bytes: int, ended: Callable[[Flow], None]) -> Flow:
+        """Move `size_bytes`, then call `ended`."""
+        return self._network.transfer(self._way, size_bytes, cap_bytes_per_s=self._rate, done=ended)
 
 
 def _steps(devices: Sequence[Device], process: KfdProcess) -> int:

@@ -89,11 +89,13 @@ def copy(
     small = gpu.spec.sdma.small
     if pinned and small is not None and length <= small.most:
         yield Kind.COPY_SETUP, batch * small.copy_batched if batch > 1 else small.copy_alone
-        yield _blit(gpu, gpu.zero_copy_reads if up else gpu.zero_copy_writes, to[1])
+        yield _blit(hip, gpu, gpu.zero_copy_reads if up else gpu.zero_copy_writes, to[1])
         return
     if not pinned:
         yield from _prepare(hip, chain, *((source, *origin) if up else (target, *to)), write=not up)
     for _ in range(batch):
+        if hip.kfd.dead:
+            return
         yield Kind.COPY_SETUP, gpu.spec.sdma.copy_h2d if up else gpu.spec.sdma.copy_d2h
         if pinned:
             yield _engine(hip, gpu, length, up=up)
@@ -130,17 +132,19 @@ def _prepare(hip: Hip, chain: Chain, allocation: Allocation, first: int, size: i
 def _engine(hip: Hip, gpu: Gpu, size: int, *, up: bool) -> Transfer:
     """Pinned memory: by SDMA, or by a blit kernel where the program's environment says so."""
     if hip.sdma:
-        return sdma_transfer(gpu, gpu.h2d if up else gpu.d2h, size)
-    return _blit(gpu, gpu.zero_copy_reads if up else gpu.zero_copy_writes, size)
+        return sdma_transfer(gpu, gpu.h2d if up else gpu.d2h, size, flights=hip.flights)
+    return _blit(hip, gpu, gpu.zero_copy_reads if up else gpu.zero_copy_writes, size)
 
 
-def _blit(gpu: Gpu, way: tuple[Hop, ...], size: int) -> Transfer:
+def _blit(hip: Hip, gpu: Gpu, way: tuple[Hop, ...], size: int) -> Transfer:
     """A copy by wavefronts across links. Left out: the slots that they take, and their HBM traffic."""
     rate = gpu.spec.sdma.d2d_rate
 
     def start(done: Callable[[], None]) -> None:
         cap = rate / gpu.recorder.pace(Kind.ZERO_COPY_LINK)
-        gpu.network.transfer(way, size, cap_bytes_per_s=cap, done=lambda _: done())
+        hip.flights.fly(
+            lambda ended: gpu.network.transfer(way, size, cap_bytes_per_s=cap, done=ended), lambda _: done()
+        )
 
     return Transfer(Kind.ZERO_COPY_LINK, start)
 
@@ -150,10 +154,10 @@ def _peer(hip: Hip, gpu: Gpu, target: int, size: int) -> Stages:
     by_engine, by_kernel = gpu.copies_to[target]
     if hip.peer_sdma:
         yield Kind.COPY_SETUP, gpu.spec.sdma.copy_d2h
-        yield sdma_transfer(gpu, by_engine, size)
+        yield sdma_transfer(gpu, by_engine, size, flights=hip.flights)
     else:
         yield Kind.COPY_SETUP, gpu.spec.sdma.copy_d2d
-        yield _blit(gpu, by_kernel, size)
+        yield _blit(hip, gpu, by_kernel, size)
 
 
 def _inside(gpu: Gpu, size: int) -> Stages:

@@ -18,10 +18,12 @@ from gpusim.driver.svm_range import CPU
 from gpusim.driver.table_writer import TableWriter
 from gpusim.driver.vram import Vram
 from gpusim.engine.environment import Environment
+from gpusim.engine.flows import Flow
 from gpusim.engine.mutex import Mutex
 from gpusim.engine.record import Chain, Recorder
 from gpusim.engine.stages import Stages
 from gpusim.errors import SimulatedFailure
+from gpusim.hardware.flights import Flights
 from gpusim.hardware.gpu import Gpu
 from gpusim.linux.address_space import HostMemory
 from gpusim.linux.file import File
@@ -59,8 +61,8 @@ class Thread(Protocol):
 class MemoryPort(Protocol):
     """Host memory for threads that stream it, each at its own rate as long as there is bandwidth."""
 
-    def enter(self, size_bytes: int, resume: Callable[[], None]) -> None:
-        """Move `size_bytes`, then call `resume`."""
+    def enter(self, size_bytes: int, ended: Callable[[Flow], None]) -> Flow:
+        """Move `size_bytes`, then call `ended`."""
         ...
 
 
@@ -133,6 +135,7 @@ class Hip:
         self.sdma = sdma  # do copy engines copy, or kernels?
         self.peer_sdma = peer_sdma  # and between GPUs?
         self.files: Mapping[str, File] = files or {}
+        self.flights = Flights(node.env)
         self._live: dict[str, Allocation] = {}
         self._held: dict[Allocation, None] = {}  # what takes memory: also what is being allocated or freed
         self._claimed: set[str] = set()
@@ -254,6 +257,7 @@ class Hip:
         return [found.last for found in streams if found.last is not None]
 
     def die(self) -> None:
-        """The process was killed: nothing of its streams goes on."""
+        """The process has died: its queues are destroyed, and nothing of its streams goes on."""
         for stream in self._streams.values():
             stream.dead = True
+        self.flights.cut()

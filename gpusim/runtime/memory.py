@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 from gpusim.driver.kfd_process import KfdProcess
 from gpusim.driver.migrate import Migration, Trigger
@@ -14,7 +15,7 @@ from gpusim.errors import SimulatedFailure
 from gpusim.hardware.gpu import Gpu
 from gpusim.hardware.gpuvm import HOST, LOCAL
 from gpusim.kinds import Kind
-from gpusim.linux.address_space import NOWHERE, RAM, SWAPPED, VRAM, Vma, VmaKind
+from gpusim.linux.address_space import NOWHERE, SWAPPED, VRAM, Vma, VmaKind
 from gpusim.runtime.allocation import (
     IN_VRAM,
     KEPT_IN_PLACE,
@@ -25,7 +26,7 @@ from gpusim.runtime.allocation import (
 )
 from gpusim.runtime.forking import Child
 from gpusim.runtime.hip import Hip, Steps, Thread
-from gpusim.runtime.mappings import check_rights
+from gpusim.runtime.mappings import check_rights, locked
 from gpusim.spec import PAGE_BYTES
 
 _TOUCH_CHUNK_PAGES = (32 << 20) // PAGE_BYTES  # GPU faults see a CPU thread's progress in pieces of this
@@ -143,12 +144,8 @@ def free(hip: Hip, thread: Thread, name: str) -> Steps:
     if allocation.allocator not in OF_THE_HOST:
         for operation in hip.outstanding(None):
             yield from thread.wait_for(operation)
-    if allocation.is_svm:
-        yield from thread.lock(hip.kfd.lock, hip.kfd)
-    yield from thread.stages(_free_stages(hip, allocation))
-    if allocation.is_svm:
-        hip.kfd.lock_path = thread.chain.snapshot()
-        hip.kfd.lock.release()
+    stages = _free_stages(hip, allocation)
+    yield from locked(hip, thread, stages) if allocation.is_svm else thread.stages(stages)
 
 
 def _free_stages(hip: Hip, allocation: Allocation) -> Stages:
@@ -189,36 +186,12 @@ def _free_stages(hip: Hip, allocation: Allocation) -> Stages:
     hip.let_go(allocation)
 
 
-def release_all(hip: Hip) -> None:
-    """The process has died: the kernel gives all of its memory back."""
-    node, kfd = hip.node, hip.kfd
-    left: list[SvmRange] = []
-    for allocation in hip.take_all():
-        vma = allocation.vma
-        if vma.kind is VmaKind.DEVICE:
-            node.devices[allocation.gpu].vram.give_back(vma.pages)
-        elif vma.kind is VmaKind.PINNED:
-            node.host.give_back(vma.pages)
-            node.pinned.release(vma.pages)
-        else:
-            node.host.give_back(vma.where.count(RAM))
-            node.paging.forget_swapped(vma.where.count(SWAPPED))
-            for svm in kfd.ranges.within(vma.first, vma.last):
-                if svm.bo_on != CPU:
-                    node.devices[svm.bo_on].migration.drop_bo(svm)
-                kfd.ranges.remove(svm)
-                left.append(svm)
-        vma.vanish()
-    for svm in left:
-        svm.abandon()
-
-
 def host_touch(
     hip: Hip, thread: Thread, allocation: Allocation, first: int, size: int, *, write: bool
 ) -> Steps:
     """A CPU thread goes through a part of a buffer: populates it, streams it, pulls it back from VRAM."""
     if allocation.allocator in IN_VRAM:
-        yield from thread.stages(_through_bar(hip.node.devices[allocation.gpu].gpu, size, write=write))
+        yield from thread.stages(_through_bar(hip, hip.node.devices[allocation.gpu].gpu, size, write=write))
         return
     start, end = allocation.pages(first, size)
     while start <= end:
@@ -234,7 +207,7 @@ def host_touch(
             for gpu, pages in _coherent(hip, allocation.vma, start, last):
                 part = min(length, pages * PAGE_BYTES)
                 length -= part
-                yield from thread.stages(_through_bar(gpu, part, write=write))
+                yield from thread.stages(_through_bar(hip, gpu, part, write=write))
         if length:
             yield from thread.stages(_stream_stages(hip, length))
         start = last + 1
@@ -255,7 +228,10 @@ def child_touch(
 
 
 def _stream_stages(hip: Hip, size: int) -> Stages:
-    yield Transfer(Kind.HOST_MEMORY, lambda done: hip.node.host_memory.enter(size, done))
+    def start(done: Callable[[], None]) -> None:
+        hip.flights.fly(partial(hip.node.host_memory.enter, size), lambda _: done())
+
+    yield Transfer(Kind.HOST_MEMORY, start)
 
 
 def bring_back(hip: Hip, chain: Chain, vma: Vma, first: int, last: int) -> Stages:
@@ -295,13 +271,15 @@ def _unlock(kfd: KfdProcess, chain: Chain) -> None:
     kfd.lock.release()
 
 
-def _through_bar(gpu: Gpu, size: int, *, write: bool) -> Stages:
+def _through_bar(hip: Hip, gpu: Gpu, size: int, *, write: bool) -> Stages:
     """A CPU thread loads or stores VRAM across the link: uncached, but for stores that combine."""
     link = gpu.link
     way, rate = (gpu.h2d, link.cpu_write) if write else (gpu.d2h, link.cpu_read)
 
     def start(done: Callable[[], None]) -> None:
-        gpu.network.transfer(way, size, cap_bytes_per_s=rate, done=lambda _: done())
+        hip.flights.fly(
+            lambda ended: gpu.network.transfer(way, size, cap_bytes_per_s=rate, done=ended), lambda _: done()
+        )
 
     yield Transfer(Kind.HOST_MEMORY, start)
 

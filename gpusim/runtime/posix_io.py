@@ -105,12 +105,12 @@ class Posix:
         if not self._direct:  # a core has written it; with direct I/O the drive has
             costs = self._library.costs
             yield Kind.CACHE_DRAIN, round(min(size, costs.private_cache) * 1e12 / costs.dirty_drain)
-        yield sdma_transfer(gpu, gpu.h2d, size)
+        yield sdma_transfer(gpu, gpu.h2d, size, flights=self._hip.flights)
 
     def _down(self, gpu: Gpu, size: int) -> Stages:
         yield Kind.COPY_SETUP, gpu.spec.sdma.copy_d2h
         self._library.injector.limit(FaultPlace.HIP_MEMCPY, self._file.name, size)
         if self._pinned:
-            yield sdma_transfer(gpu, gpu.d2h, size)
+            yield sdma_transfer(gpu, gpu.d2h, size, flights=self._hip.flights)
         else:
             yield from staged_down(self._hip, gpu, size)

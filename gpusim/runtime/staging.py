@@ -20,20 +20,28 @@ def staged_up(hip: Hip, gpu: Gpu, size: int) -> Stages:
     sizes = _chunks(gpu, size)
     yield bounce_copy(hip, sizes[0])
     for part, following in zip(sizes, [*sizes[1:], 0], strict=True):
-        yield _beside(sdma_transfer(gpu, gpu.h2d, part), hip, following)
+        if hip.kfd.dead:
+            return
+        yield _beside(sdma_transfer(gpu, gpu.h2d, part, flights=hip.flights), hip, following)
 
 
 def staged_down(hip: Hip, gpu: Gpu, size: int) -> Stages:
     """Device to host: SDMA fills one staging buffer while the CPU empties the other."""
     sizes = _chunks(gpu, size)
     for part, previous in zip(sizes, [0, *sizes[:-1]], strict=True):
-        yield _beside(sdma_transfer(gpu, gpu.d2h, part), hip, previous)
+        if hip.kfd.dead:
+            return
+        yield _beside(sdma_transfer(gpu, gpu.d2h, part, flights=hip.flights), hip, previous)
     yield bounce_copy(hip, sizes[-1])
 
 
 def bounce_copy(hip: Hip, size: int) -> Transfer:
     """A thread copies `size` bytes from host memory to host memory."""
-    return Transfer(Kind.BOUNCE_COPY, partial(hip.node.copy_memory.enter, size))
+    return Transfer(Kind.BOUNCE_COPY, partial(_by_thread, hip, size))
+
+
+def _by_thread(hip: Hip, size: int, done: Callable[[], None]) -> None:
+    hip.flights.fly(partial(hip.node.copy_memory.enter, size), lambda _: done())
 
 
 def _chunks(gpu: Gpu, size: int) -> list[int]:
@@ -58,7 +66,7 @@ def _beside(transfer: Transfer, hip: Hip, size: int) -> Transfer:
                 transfer.first = (kind, hip.env.now)
 
         by_engine(partial(ended, engine))
-        hip.node.copy_memory.enter(size, partial(ended, Kind.BOUNCE_COPY))
+        _by_thread(hip, size, partial(ended, Kind.BOUNCE_COPY))
 
     transfer.start = start
     return transfer

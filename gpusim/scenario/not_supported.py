@@ -1,6 +1,6 @@
 """What the language has and this version does not simulate yet: the one place where that is decided.
 
-Steps and driver switches say so themselves, beside their definitions. The page
+Driver switches say so themselves, beside their definitions. The page
 `docs/reference/not-supported.md` is written from the lists whose names end in NOT_SUPPORTED_YET.
 """
 
@@ -16,7 +16,6 @@ from gpusim.scenario.parts import Parts, ProcessPart
 from gpusim.scenario.paths import TreePath
 from gpusim.scenario.schema import Driver
 from gpusim.scenario.words import Allocator
-from gpusim.workload.steps.later import NOT_SUPPORTED_YET as STEPS_NOT_SUPPORTED_YET
 
 ALLOCATORS_NOT_SUPPORTED_YET = frozenset({Allocator.MMAP})
 BUFFER_KEYS_NOT_SUPPORTED_YET = ("numa",)
@@ -34,7 +33,6 @@ DRIVER_SWITCHES_NOT_SUPPORTED_YET = tuple(
 
 def features() -> Iterator[tuple[str, str]]:
     """(feature, where it is written) of everything on the list."""
-    yield from ((str(verb), "step") for verb in sorted(STEPS_NOT_SUPPORTED_YET))
     yield from ((str(allocator), "allocator") for allocator in sorted(ALLOCATORS_NOT_SUPPORTED_YET))
     yield from ((key, "buffer key") for key in BUFFER_KEYS_NOT_SUPPORTED_YET)
     yield from ((key, "process key") for key in PROCESS_KEYS_NOT_SUPPORTED_YET)
@@ -43,7 +41,7 @@ def features() -> Iterator[tuple[str, str]]:
 
 
 def check(parts: Parts, mistakes: Mistakes) -> None:
-    """Report every use of what is on the list. Steps that `when` leaves out are not uses."""
+    """Report every use of what is on the list."""
     for process in parts.processes:
         _process(process, mistakes)
     driver: Any = parts.tree.get("driver")
@@ -70,6 +68,3 @@ def _process(process: ProcessPart, mistakes: Mistakes) -> None:
         for key in BUFFER_KEYS_NOT_SUPPORTED_YET:
             if getattr(buffer, key) is not None:
                 mistakes.not_supported((*path, key), key)
-    for step in process.steps:
-        if step.verb in STEPS_NOT_SUPPORTED_YET and (step.step is None or step.step.when):
-            mistakes.not_supported((*step.path, step.verb), f"step {step.verb}")

@@ -12,9 +12,8 @@ from gpusim.scenario.paths import STEP_KEYS, TreePath, listed, nearest
 from gpusim.scenario.placeholders import condition
 from gpusim.scenario.schema import NAME_PATTERN
 from gpusim.workload.steps import STEPS, Step, StepSpec
-from gpusim.workload.steps.later import NOT_SUPPORTED_YET
 
-VERBS: dict[str, type[StepSpec]] = dict(sorted((STEPS | NOT_SUPPORTED_YET).items()))
+VERBS: dict[str, type[StepSpec]] = dict(sorted(STEPS.items()))
 
 _NAME = re.compile(NAME_PATTERN)
 _NAME_LEGAL = "a letter or _, then letters, digits, _ and -"

@@ -168,8 +168,7 @@ class Checker:
                 if step.step is not None and isinstance(gpu := getattr(step.step.args, key, None), str):
                     self._known((*where, key), gpu, [*gpus, *words], "GPU that the process sees")
         if step.verb == "kill" and isinstance(victim := step.raw_args.get("process"), str):
-            names = [other.name for other in self.parts.processes]
-            self._known((*where, "process"), victim, names, "process")
+            self._known((*where, "process"), victim, self._labels(), "process")
         if step.verb == "launch":
             self._launch(step, where)
 
@@ -229,6 +228,12 @@ class Checker:
             path, f"{name!r} is no {what}", read=shown(name), legal=legal, nearest=nearest(name, options)
         )
         return False
+
+    def _labels(self) -> list[str]:
+        """What names a process, or one of its ranks."""
+        ranks = Counter(process.name for process in self.parts.processes)
+        one = [f"{p.name}[{p.rank}]" for p in self.parts.processes if ranks[p.name] > 1]
+        return [*ranks, *one]
 
     def _expect(self) -> None:
         rows: Any = self.parts.tree.get("expect")

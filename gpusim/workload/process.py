@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from gpusim.engine.environment import Environment
 from gpusim.engine.record import Recorder
+from gpusim.engine.stages import Stages
 from gpusim.errors import InputError, Problem, SimulatedFailure
 from gpusim.linux.address_space import Rights
 from gpusim.rundata import ProcessData, StepData
@@ -23,7 +24,7 @@ from gpusim.runtime.operation import Operation
 from gpusim.workload.kernel import KernelSpec
 from gpusim.workload.kernels import Kernels
 from gpusim.workload.meeting import Meeting
-from gpusim.workload.program import HostThread, Steps
+from gpusim.workload.program import HostThread, Steps, ThreadEnds
 
 if TYPE_CHECKING:
     from gpusim.workload.steps import Step
@@ -60,7 +61,8 @@ class ProgramProcess:
         ranks: Ranks,
         goes_on: bool,
         report: Callable[[StepData], None],
-        killed: Callable[[ProgramProcess], None],
+        killed: Callable[[ProgramProcess], Stages],
+        find: Callable[[str], Sequence[ProgramProcess]],
     ) -> None:
         self.name = name
         self.number = number
@@ -82,6 +84,7 @@ class ProgramProcess:
         self._at_start = at_start
         self._ranks = ranks
         self._killed = killed
+        self.find = find  # processes by name: all ranks, or one by `name[rank]`
         self._meetings: dict[str, Meeting] = {}
         self._open = 0
         ranks.members.append(self)
@@ -96,6 +99,8 @@ class ProgramProcess:
         try:
             for name in self._at_start:
                 yield from memory.alloc(self.hip, loader, name)
+        except ThreadEnds:
+            return
         except SimulatedFailure as failure:
             self.kill(failure.outcome, str(failure))
             return
@@ -111,14 +116,18 @@ class ProgramProcess:
         yield from thread.run(steps)
         if self.dead:
             return
-        for operation in self.hip.outstanding(None):  # a process ends when its streams have
-            yield from thread.wait_for(operation)
+        try:
+            for operation in self.hip.outstanding(None):  # a process ends when its streams have
+                yield from thread.wait_for(operation)
+        except ThreadEnds:
+            return
         self.ends.append(thread.chain.row)
         self._open -= 1
         if self._open <= 0:
             self._ended(thread)
 
     def _ended(self, thread: HostThread) -> None:
+        """`thread` is the last that the process had."""
         for device in self.hip.node.devices:  # others may go on: what HBM has moved, it has moved until now
             device.gpu.hbm.settle(self.env.now)
         self.end_ps = self.env.now
@@ -129,16 +138,34 @@ class ProgramProcess:
         return self.dead or self.last_path is not None
 
     def kill(self, outcome: str, error: str) -> None:
-        """The process dies; others go on."""
-        if self.dead:
+        """The process dies of an error of its own; others go on."""
+        if not self.dead:
+            self._die(outcome, error, HostThread(self, "exit"), lambda _: None)
+
+    def sigkill(self, by: HostThread) -> None:
+        """Somebody kills it. That is no error: it ends early, when the kernel has taken back what it held."""
+        if self.finished:
             return
+        thread = HostThread(self, "exit")
+        thread.chain.follow(by.chain.snapshot(), self.env.now)
+        error = "; ".join([*self.notes, f"killed by {by.process.name}.{by.name} (SIGKILL)"])
+        self._die("completed", error, thread, self._ended)
+
+    def _die(self, outcome: str, error: str, thread: HostThread, ended: Callable[[HostThread], None]) -> None:
         self.dead = True
         self.hip.kfd.dead = True
         self.outcome = outcome
         self.error = error
         self.end_ps = self.env.now
         self.hip.die()
-        self._killed(self)
+        thread.exits = True
+        teardown = self._killed(self)
+
+        def exit_() -> Steps:
+            yield from thread.stages(teardown)
+            ended(thread)
+
+        self.env.process(exit_())
 
     def note(self, failure: SimulatedFailure) -> None:
         """An error that the program takes notice of and goes on (`on_error: continue`)."""

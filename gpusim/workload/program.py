@@ -25,6 +25,10 @@ if TYPE_CHECKING:
 Steps = Generator[Any, Any, None]
 
 
+class ThreadEnds(Exception):
+    """The process of a thread has died while the thread waited: it does not come back from the kernel."""
+
+
 class StepRun:
     """One execution of a step: what is known of it until its end."""
 
@@ -59,6 +63,7 @@ class HostThread:
         recorder: Recorder = process.recorder
         self.chain = Chain(recorder, recorder.actor(f"{process.name}.{name}"))
         self.chain.time_ps = self.env.now
+        self.exits = False  # the thread that the kernel tears its process down with
 
     # -- running steps ---------------------------------------------------------------------------------------------
 
@@ -66,6 +71,8 @@ class HostThread:
         """All steps of the thread; a failure of the simulated program ends its process."""
         try:
             yield from self.run_steps(steps, suffix="")
+        except ThreadEnds:
+            return
         except SimulatedFailure as failure:
             self.process.kill(failure.outcome, str(failure))
 
@@ -101,6 +108,8 @@ class HostThread:
         def branch(thread: HostThread, body: Callable[[HostThread], Steps]) -> Steps:
             try:
                 yield from body(thread)
+            except ThreadEnds:
+                return
             except SimulatedFailure as failure:
                 self.process.kill(failure.outcome, str(failure))
                 return
@@ -122,6 +131,9 @@ class HostThread:
         def life(thread: HostThread) -> Steps:
             try:
                 yield from thread.run_steps(steps, suffix=suffix)
+            except ThreadEnds:
+                child.exit()
+                return
             except SimulatedFailure as failure:
                 self.process.note(failure)  # the parent lives
             child.exit()
@@ -142,6 +154,7 @@ class HostThread:
         event = meeting.come(self.chain)
         if event is not None:
             yield event
+            self._back()
         self.chain.released(Kind.SYNC, meeting.path, self.env.now)
 
     def _close(self, step: Step, run: StepRun, before: list[int]) -> None:
@@ -196,9 +209,15 @@ class HostThread:
 
     # -- waiting ---------------------------------------------------------------------------------------------------
 
+    def _back(self) -> None:
+        """The wait is over. Raises ThreadEnds if the process has died meanwhile."""
+        if self.process.dead and not self.exits:
+            raise ThreadEnds
+
     def spend(self, duration_ps: int, kind: Kind) -> Steps:
         """Let time pass."""
         yield self.env.timeout(self.chain.paced(kind, duration_ps))
+        self._back()
         self.chain.spend(kind, self.env.now)
 
     def wait_for(self, operation: Operation) -> Steps:
@@ -209,6 +228,7 @@ class HostThread:
         event = self.env.event()
         operation.when_done(lambda: _go(event))
         yield event
+        self._back()
         self.chain.released(Kind.SYNC, operation.path, self.env.now)
         if operation.completion_ps:
             yield from self.spend(operation.completion_ps, Kind.SYNC)
@@ -218,6 +238,7 @@ class HostThread:
         event = self.env.event()
         run_stages(self.env, self.chain, stages, lambda: _go(event), lambda failure: _fail(event, failure))
         yield event
+        self._back()
 
     def lock(self, mutex: Mutex, process: KfdProcess) -> Steps:
         """Wait for a mutex."""
@@ -225,6 +246,9 @@ class HostThread:
         asked = self.env.now
         mutex.acquire(self.process.number + 1, lambda: _go(event))
         yield event
+        if self.process.dead:
+            mutex.release()
+        self._back()
         if process.lock_path is None:
             return
         if self.env.now > asked:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from gpusim.errors import InputError
 from tests.machine.invariants import check
 from tests.machine.random_programs import SVM, programs
-from tests.programs import Ran, run, run_inside, scenario
+from tests.programs import Ran, launch, process, repeat, run, run_inside, scenario, sleep
 
 BIG = settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.large_base_example])
 ENDS = ("completed", "hip_error")
@@ -199,3 +199,45 @@ def test_a_span_table_takes_at_most_48_bytes_a_row():
     ran = run([{"host_touch": {"buffer": "x"}}], buffers={"x": "8MiB malloc"}, record="spans")
     spans = ran.data.tables["spans"]
     assert sum(column.dtype.itemsize for column in spans.values()) <= 48
+
+
+@settings(BIG, max_examples=60)
+@given(
+    programs(gpus=2),
+    st.integers(0, 200),
+    st.sampled_from(["1us", "30us"]),
+    st.sampled_from(["summary", "spans"]),
+)
+def test_a_process_that_is_killed_anywhere_leaves_nothing_behind(program, times, grain, record):
+    """Somebody kills it after a while; what it held is free again, and a neighbour is none the worse for it."""
+    arguments = dict(program)
+    victim = process(
+        buffers=arguments.pop("buffers"), threads=arguments.pop("threads"), xnack=arguments.pop("xnack")
+    )
+    neighbour = process([launch("k0", writes="n")], name="lives", buffers={"n": "8MiB malloc"})
+    boss = process(
+        [repeat(times, sleep(grain)), {"kill": {"process": "app"}}]
+        if times
+        else [{"kill": {"process": "app"}}],
+        name="boss",
+    )
+    ran = play(arguments | {"processes": [victim, boss, neighbour]}, record)
+    if ran is None:
+        return
+    check(ran)
+    assert ran.process("lives").outcome == ran.process("boss").outcome == "completed"
+    assert ran.process("app").outcome in ENDS
+    event(str(ran.process("app").error)[:6])
+    assert ran.machine is not None
+    mine = next(process for process in ran.machine.processes if process.name == "app")
+    if mine.dead:
+        node = ran.machine.hardware.node
+        held = sum(
+            vma.where.count(1)
+            for other in ran.machine.processes
+            if other is not mine
+            for vma in other.hip.kfd.mm
+        )
+        assert node.host.used == held
+        assert all(device.vram.allocated == 0 for device in node.devices)
+        assert all(device.gpu.copies == 0 for device in node.devices)

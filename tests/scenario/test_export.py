@@ -14,7 +14,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpusim.errors import InputError
 from gpusim.scenario import loader
 from gpusim.scenario.yaml_nodes import compose, read_text
 from gpusim.shipped import validation_dir
@@ -164,13 +163,6 @@ def test_the_pattern_of_a_size_agrees_with_the_parser(right: str, text: str) -> 
     except QuantityError:
         legal = False
     assert (schema_errors(right.replace("size: 4GiB", f"size: '{text}'")) == []) is legal
-
-
-def test_a_scenario_of_later_has_a_schema_too(right: str) -> None:
-    text = right.replace("host_touch: {buffer: x, access: write}", "kill: {process: app}")
-    assert schema_errors(text) == []
-    with pytest.raises(InputError, match="step kill is not supported yet"):
-        loader.loads(text)
 
 
 def test_a_file_step_has_a_schema(right: str) -> None:

@@ -9,7 +9,6 @@ import pytest
 from gpusim.errors import InputError, NotSupportedYet, Problem
 from gpusim.scenario import loader, not_supported
 from gpusim.workload.steps import STEPS
-from gpusim.workload.steps.later import NOT_SUPPORTED_YET
 
 Spoil = Callable[..., list[Problem]]
 
@@ -18,24 +17,9 @@ BUFFER = "x: {size: 4GiB, allocator: hipMallocManaged}"
 NESTED = "fork: {steps: [{host_touch: {buffer: x}}]}"
 PAGE = "docs/reference/not-supported.md"
 
-LATER = {
-    "kill": "{process: app}",
-}
 
-
-@pytest.mark.parametrize("verb", sorted(LATER))
-def test_a_verb_of_later_answers_not_supported_yet(right: str, verb: str) -> None:
-    with pytest.raises(NotSupportedYet) as refusal:
-        loader.loads(right.replace(STEP, f"{verb}: {LATER[verb]}"))
-    (problem,) = refusal.value.problems
-    assert problem.message == f"step {verb} is not supported yet, see {PAGE}"
-    assert (problem.path, problem.line) == (f"processes.app.threads.main.fill.{verb}", 17)
-
-
-def test_every_verb_is_either_simulated_or_on_the_list() -> None:
-    assert not STEPS.keys() & NOT_SUPPORTED_YET.keys()
-    assert len(STEPS.keys() | NOT_SUPPORTED_YET.keys()) == 32, "the verbs of the language"
-    assert NOT_SUPPORTED_YET.keys() == LATER.keys()
+def test_every_verb_of_the_language_is_simulated() -> None:
+    assert len(STEPS) == 32, "the verbs of the language"
 
 
 @pytest.mark.parametrize("verb", ["file_read", "file_write", "file_batch", "file_register"])
@@ -74,13 +58,6 @@ def test_a_default_said_aloud_is_no_use(right: str) -> None:
     assert loader.loads(right.replace("seed: 7", said)) == loader.loads(right)
 
 
-def test_a_step_that_is_left_out_is_no_use(right: str) -> None:
-    text = right.replace("prefetch: {buffer: x, to: gpu0}", "kill: {process: app}")
-    scenario = loader.loads(text)
-    with pytest.raises(NotSupportedYet, match="step kill is not supported yet"):
-        scenario.with_(**{"parameters.prefetch": True})
-
-
 def test_arguments_of_later_are_checked_all_the_same(spoil: Spoil) -> None:
     problems = spoil((STEP, "advise: {buffer: x, advice: set_read_mostley, devise: gpu0}"))
     told = {problem.message: problem.nearest for problem in problems}
@@ -89,17 +66,19 @@ def test_arguments_of_later_are_checked_all_the_same(spoil: Spoil) -> None:
 
 
 def test_mistakes_and_features_of_later_are_told_together(spoil: Spoil) -> None:
-    problems = spoil((STEP, "kill: {process: app}"), ("size: 4GiB", "size: 4G"))
+    problems = spoil(
+        (BUFFER, "x: {size: 4G, allocator: malloc}\n      y: {size: 4KiB, allocator: malloc, numa: 0}")
+    )
     assert {problem.path for problem in problems} == {
         "processes.app.buffers.x.size",
-        "processes.app.threads.main.fill.kill",
+        "processes.app.buffers.y.numa",
     }
 
 
 def test_the_list_names_every_feature_once() -> None:
     features = list(not_supported.features())
     assert len(features) == len(set(features))
-    assert ("kill", "step") in features
+    assert ("numa", "buffer key") in features
 
 
 THE_LANGUAGE = """\

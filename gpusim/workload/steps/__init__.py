@@ -17,6 +17,7 @@ from gpusim.workload.steps.files import (
 )
 from gpusim.workload.steps.fork import Fork
 from gpusim.workload.steps.host_touch import HostTouch
+from gpusim.workload.steps.kill import Kill
 from gpusim.workload.steps.launch import Launch
 from gpusim.workload.steps.mappings import HostRegister, Mprotect, Munmap
 from gpusim.workload.steps.memcpy import Memcpy
@@ -48,6 +49,7 @@ _SUPPORTED: tuple[type[StepSpec], ...] = (
     FileWrite,
     Free,
     HostTouch,
+    Kill,
     Launch,
     Memcpy,
     MemcpyBatch,
