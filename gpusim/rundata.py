@@ -44,6 +44,16 @@ class StepData:
     stream: str | None = None
     attribution: Mapping[Kind, int] | None = None
     detail: Mapping[str, Any] = field(default_factory=dict)  # e.g. kernel, gpu, direction
+    #: what a formula needs to know of its work, by names of its verb's own; in no table
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Formula:
+    """A step's time put together by hand: words with the numbers in them, and what they come to."""
+
+    text: str
+    value_ps: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +159,7 @@ class RunData:
     uses: list[ResourceUse]
     attribution: dict[Kind, int] | None  # sums to makespan_ps; None when recording is off
     bound_by: str | None  # one phrase: what the critical path is spent on
-    formula: str | None  # one line a person can check by hand, with the numbers put in
+    formulas: Mapping[int, Formula]  # by place in `steps`: lines that a person can check by hand
     notes: list[
         str
     ]  # what explain should say beside the breakdown (e.g. "the 2 ms rule limits ...; it is inferred")

@@ -8,6 +8,7 @@ import numpy as np
 from gpusim.kinds import Kind
 from gpusim.rundata import (
     FaultCounts,
+    Formula,
     MigrationTotal,
     Parameter,
     ProcessData,
@@ -236,7 +237,7 @@ def first_touch(*, count=2048, seed=1):
         ],
         attribution=whole,
         bound_by="the 2 ms recent-restore skip of the fault worker",
-        formula="2,048 granules × (0.336 ms service + 0.29 ms skip) ≈ 1.28 s",
+        formulas={1: Formula("2,048 granules × (0.336 ms service + 0.29 ms skip)", 1_282_000_000_000)},
         notes=[
             "The 2 ms rule limits how fast one range faults in. It is inferred: no measurement confirms it."
         ],
@@ -372,7 +373,7 @@ def blur(*, repeats=100, ranks=4, seed=2):
         uses=uses,
         attribution=whole,
         bound_by="HBM bandwidth",
-        formula="99 × 1.601 GB / 126 GB/s ≈ 1.26 s",
+        formulas={0: Formula("1.601 GB / 126 GB/s", 12_700_000_000)},
         notes=[],
         not_modelled=["MPI halo exchange"],
         seed=0,
@@ -401,7 +402,7 @@ def resident(*, record="summary"):
         ],
         attribution=kept,
         bound_by=None if record == "off" else "HBM bandwidth",
-        formula=None,
+        formulas={},
         notes=[],
         not_modelled=["CPU caches"],
         seed=0,

@@ -1,18 +1,16 @@
-"""What bound a run, a formula to check it by hand, and what should be said beside the numbers."""
+"""What bound a run, and what should be said beside the numbers."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpusim.driver.switches import RecentSkip
 from gpusim.kinds import LABELS, Kind
 from gpusim.quantity import format_duration_ps, format_rate, format_size
-from gpusim.spec import PAGE_BYTES
 
 if TYPE_CHECKING:
     from gpusim.machine.build import Machine
-    from gpusim.rundata import RunData, StepData
+    from gpusim.rundata import RunData
 
 #: what the fault worker spends on a fault, apart from waiting
 SERVICE = (
@@ -37,126 +35,6 @@ def bound(data: RunData) -> str | None:
         return None
     kind, _ = max(data.attribution.items(), key=lambda item: item[1])
     return LABELS[kind]
-
-
-def formula(machine: Machine, data: RunData) -> str | None:
-    """The longest step, put together from few numbers that a person can check; None if no simple one holds."""
-    steps = [step for step in data.steps if step.attribution and step.kind not in ("repeat", "parallel")]
-    if not steps:
-        return None
-    step = max(steps, key=lambda candidate: candidate.end_ps - candidate.start_ps)
-    length = step.end_ps - step.start_ps
-    for text, value in _candidates(machine, data, step):
-        if abs(value - length) <= CLOSE * length:
-            return (
-                f"{step.name}: {text} = {format_duration_ps(value)}; simulated {format_duration_ps(length)}"
-            )
-    return None
-
-
-#: a formula is shown only where it comes this near to what was simulated
-CLOSE = 0.1
-
-Candidate = tuple[str, int]
-
-
-def _candidates(machine: Machine, data: RunData, step: StepData) -> Iterator[Candidate]:
-    """Formulas that may hold for a step, the most telling first."""
-    spent = step.attribution or {}
-    if step.kind == "launch":
-        yield from _faults(machine, data, step)
-    kind = max(spent, key=lambda candidate: spent[candidate])
-    if kind is Kind.HBM:
-        for device in machine.hardware.node.devices[:1]:
-            rate = device.gpu.spec.hbm.bandwidth
-            yield f"{format_size(step.bytes)} / {format_rate(rate)} of HBM", _quotient(step.bytes, rate)
-    elif kind is Kind.SDMA_COPY:
-        yield from _copies(machine, step.bytes)
-    elif kind is Kind.ZERO_COPY_LINK:
-        yield from _zero_copy(machine, step.bytes)
-    elif step.kind == "host_touch":
-        yield from _touch(machine, step.bytes)
-    elif kind is Kind.DRIVE:
-        yield from _drives(machine, data, step)
-
-
-def _faults(machine: Machine, data: RunData, step: StepData) -> Iterator[Candidate]:
-    faults = data.tables["faults"]
-    inside = (faults["mapped_ps"] >= step.start_ps) & (faults["mapped_ps"] <= step.end_ps)
-    served = int(inside.sum())
-    if not served:
-        return
-    service = int((faults["mapped_ps"] - faults["started_ps"])[inside].sum()) // served
-    window = machine.hardware.node.driver.svm.recent_skip
-    ranges = _ranges_touched(machine)
-    together = f" / {ranges} ranges at once" if ranges > 1 else ""
-    each = format_duration_ps(service)
-    if 2 * int((faults["recent_skip_ps"][inside] > 0).sum()) > served:
-        text = f"{served} granules x ({format_duration_ps(window)} + {each} of service){together}"
-        yield text, served * (window + service) // ranges
-    yield f"{served} faults x {each} of service, one at a time", served * service
-
-
-def _ranges_touched(machine: Machine) -> int:
-    """Registered ranges that were restored."""
-    return max(
-        1,
-        sum(
-            svm.registered and svm.validated_ps is not None
-            for process in machine.processes
-            for svm in process.hip.kfd.ranges
-        ),
-    )
-
-
-def _copies(machine: Machine, size: int) -> Iterator[Candidate]:
-    for device in machine.hardware.node.devices[:1]:
-        gpu = device.gpu
-        for way, setup in (("h2d", gpu.spec.sdma.copy_h2d), ("d2h", gpu.spec.sdma.copy_d2h)):
-            link = machine.hardware.network.link(f"{gpu.name}.pcie.{way}").capacity * 1e12
-            rate = min(link, gpu.spec.sdma.rate)
-            text = f"{format_duration_ps(setup)} + {format_size(size)} / {format_rate(rate)} of the link"
-            yield text, setup + _quotient(size, rate)
-
-
-def _zero_copy(machine: Machine, size: int) -> Iterator[Candidate]:
-    for device in machine.hardware.node.devices[:1]:
-        spec = device.gpu.spec.zero_copy
-        ways = (("read", "h2d", spec.read_efficiency), ("written", "d2h", spec.write_efficiency))
-        for word, way, efficiency in ways:
-            link = machine.hardware.network.link(f"{device.gpu.name}.pcie.{way}").capacity * 1e12
-            text = f"{format_size(size)} {word} / {format_rate(link * efficiency)} across the link"
-            yield text, _quotient(size, link * efficiency)
-
-
-def _drives(machine: Machine, data: RunData, step: StepData) -> Iterator[Candidate]:
-    """All drives that were used at their rate; or one thread's requests, one after another."""
-    moved = {use.name: use.bytes for use in data.uses}
-    way = "write" if step.kind == "file_write" else "read"
-    used = [drive for name, drive in machine.hardware.storage.drives.items() if moved.get(f"{name}.{way}")]
-    if not used:
-        return
-    rate = sum(getattr(drive.spec, way).bandwidth for drive in used)
-    drives = "the drive" if len(used) == 1 else f"{len(used)} drives"
-    yield f"{format_size(step.bytes)} / {format_rate(rate)} of {drives}", _quotient(step.bytes, rate)
-    for total in data.io:
-        if total.direction == way and total.bytes == step.bytes and total.requests:
-            each = total.latency_ps // total.requests
-            yield f"{total.requests} requests x {format_duration_ps(each)}, one at a time", total.latency_ps
-
-
-def _touch(machine: Machine, size: int) -> Iterator[Candidate]:
-    host = machine.hardware.node.host_spec
-    pages = -(-size // PAGE_BYTES)
-    each = host.pages.fault + host.pages.alloc + host.pages.zero
-    stream = f"{format_size(size)} / {format_rate(host.thread_bandwidth)}"
-    streaming = _quotient(size, host.thread_bandwidth)
-    yield f"{pages} pages x {format_duration_ps(each)} + {stream}", pages * each + streaming
-    yield stream, streaming
-
-
-def _quotient(size: int, rate: float) -> int:
-    return round(size * 1e12 / rate)
 
 
 def notes(machine: Machine, data: RunData) -> list[str]:

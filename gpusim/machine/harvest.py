@@ -12,7 +12,8 @@ from gpusim.driver.fault_worker import FaultWorker
 from gpusim.driver.svm_range import CPU
 from gpusim.engine.timeline import Timeline
 from gpusim.kinds import Kind
-from gpusim.machine.answer import bound, formula, notes
+from gpusim.machine.answer import bound, notes
+from gpusim.machine.by_hand import formulas
 from gpusim.rundata import FaultCounts, MigrationTotal, ProcessData, ResourceUse, RunData
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ def harvest(machine: Machine, *, limited: bool, events: bool = False) -> RunData
         uses=uses,
         attribution=attribution,
         bound_by=None,
-        formula=None,
+        formulas={},
         notes=[],
         not_modelled=[*NOT_MODELLED, *_left_out(machine)],
         seed=machine.scenario.seed,
@@ -80,7 +81,7 @@ def harvest(machine: Machine, *, limited: bool, events: bool = False) -> RunData
         names = [process.name for process in machine.processes]
         data.tables["kfd_events"] = machine.hardware.events.table(names)
     data.bound_by = bound(data)
-    data.formula = formula(machine, data)
+    data.formulas = formulas(machine, data)
     data.notes = notes(machine, data)
     return data
 

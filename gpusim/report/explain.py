@@ -74,6 +74,7 @@ def as_json(
         "answer",
         "bound_by",
         "formula",
+        "formula_off",
         "outcome",
         "makespan_ns",
         "attribution",

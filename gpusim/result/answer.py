@@ -7,19 +7,23 @@ without kernels, those steps) that took the most time together.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from gpusim.result import text
 from gpusim.result.groups import StepGroup, grouped, working
 from gpusim.result.paths import rounds_of, step_name_of
+
+if TYPE_CHECKING:
+    from gpusim.rundata import Formula
 
 Row = dict[str, Any]
 
 _STEADY = 0.02  # instances closer together than this are one number
 _MOST = 0.5  # a step that takes more of the makespan is what the run is about
 _LONGEST = 3  # steps named beside the whole
-_WAITING = ("synchronize", "wait", "record", "barrier")  # verbs whose time is that of other steps
+#: verbs whose time is that of other steps, or given
+_WAITING = ("synchronize", "wait", "record", "barrier", "sleep")
 _FIRST = 1.10  # a first pass slower than the rest by this factor is worth a word
 
 
@@ -44,6 +48,35 @@ def answer(summary: dict[str, Any], expected: Sequence[str] = ()) -> dict[str, A
     if busy_ns < 0.95 * makespan_ns:
         words += f"; the whole program takes {text.time(makespan_ns)}"
     return {"text": words + ".", "metric": metric, "value": value_ns, "unit": "ns"}
+
+
+def by_hand(summary: dict[str, Any], formulas: Mapping[int, Formula]) -> tuple[str | None, float | None]:
+    """The formula of what is answered, held against the simulation, and how far it is from that; None if none is near.
+
+    Where the answer is the whole program, or how it ended, it is the longest step's that has one.
+    """
+    steps = summary["steps"]
+    asked = str(summary["answer"]["metric"])
+    name = step_name_of(asked)
+    if name is None:
+        total: dict[str, float] = {}
+        for row in steps:
+            total[row["name"]] = total.get(row["name"], 0.0) + row["duration_ns"]
+        there = [at for at in formulas if steps[at]["kind"] != "repeat"]
+        there.sort(key=lambda at: (-total[steps[at]["name"]], -steps[at]["duration_ns"]))
+    else:
+        there = [at for at in formulas if steps[at]["name"] == name]
+        there.sort(key=lambda at: (not asked.startswith(f"steps.{steps[at]['path']}."), at))
+    if not there:
+        return None, None
+    row, made = steps[there[0]], formulas[there[0]]
+    ns = made.value_ps / 1000
+    off = ns / row["duration_ns"] - 1
+    near = f"{100 * off:+.1f} %" if abs(off) >= 0.0005 else "the same"
+    return (
+        f"{row['path']}: {made.text} = {text.time(ns)}; simulated {text.time(row['duration_ns'])} ({near})",
+        off,
+    )
 
 
 def _died(summary: dict[str, Any]) -> dict[str, Any]:
@@ -91,7 +124,8 @@ def _expected(steps: list[Row], expected: Sequence[str]) -> list[Row]:
 
 def _group(steps: list[Row]) -> list[Row]:
     """The steps of one name that took the most time, kernels before others."""
-    candidates = [row for row in steps if row["kind"] == "launch"] or steps
+    candidates = [row for row in steps if row["kind"] == "launch"]
+    candidates = candidates or [row for row in steps if row["kind"] not in _WAITING] or steps
     total: dict[str, float] = {}
     for row in candidates:
         total[row["name"]] = total.get(row["name"], 0.0) + row["duration_ns"]

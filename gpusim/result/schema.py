@@ -292,7 +292,8 @@ def summary_schema() -> dict[str, Any]:
                     }
                 ),
                 "bound_by": maybe_words,
-                "formula": maybe_words,
+                "formula": _is(["string", "null"], "the time of what is answered, put together by hand"),
+                "formula_off": _is(["number", "null"], "how far it is from the simulation, as a fraction"),
                 "outcome": _is("string", "the worst of the processes' outcomes", enum=list(OUTCOMES)),
                 "processes": _is("array", items=_object(process, optional=("kfd",))),
                 "makespan_ns": number,

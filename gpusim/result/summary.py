@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from gpusim.errors import InvariantError
 from gpusim.kinds import Kind
-from gpusim.result.answer import answer
+from gpusim.result.answer import answer, by_hand
 from gpusim.result.io_summary import io_summary
 from gpusim.result.numbers import bandwidth, fractions, latency_block
 from gpusim.result.schema import SCHEMA_VERSION
@@ -37,7 +37,8 @@ def build(scenario: Scenario, data: RunData) -> dict[str, Any]:
         "question": scenario.question or None,
         "answer": None,
         "bound_by": data.bound_by,
-        "formula": data.formula,
+        "formula": None,
+        "formula_off": None,
         "outcome": data.outcome,
         "processes": [
             {
@@ -77,6 +78,7 @@ def build(scenario: Scenario, data: RunData) -> dict[str, Any]:
         "engine": dict(data.engine),
     }
     summary["answer"] = answer(summary, [str(row.metric) for row in scenario.expect or ()])
+    summary["formula"], summary["formula_off"] = by_hand(summary, data.formulas)
     return summary
 
 

@@ -52,4 +52,5 @@ def memcpy_batch(hip: Hip, thread: Thread, entries: Sequence[Entry], stream: str
 
     operation = staged(hip, "memcpy_batch", stages)
     operation.size = sum(to[1] for _, to, _, _, _ in parts)
+    operation.facts["copies"] = sum(count for *_, count in parts)
     return hip.submit(thread, operation, stream)

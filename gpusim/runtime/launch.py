@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from gpusim.engine.record import Chain, Snapshot
 from gpusim.errors import InputError, Problem, SimulatedFailure
@@ -127,9 +127,11 @@ def launch(
     for allocation in [use.allocation for use in (*buffers, *code)]:
         if allocation.allocator in IN_VRAM and allocation.gpu != device.index:
             _enable_peer(hip, allocation, device)
+    facts: dict[str, Any] = {"gpu": device.index}
     operation = Operation(
-        _begin(hip, program, kernel, [*buffers, *code] if buffers else [], device, number, size)
+        _begin(hip, program, kernel, [*buffers, *code] if buffers else [], device, number, size, facts)
     )
+    operation.facts = facts
     operation.where = (device.index, device.index)
     operation.completion_ps = device.spec.compute.completion
     moved = sum((size or use.allocation.size) * (use.read + use.write) for use in buffers)
@@ -152,6 +154,7 @@ def _begin(
     gpu: Gpu,
     number: int,
     size: int | None,
+    facts: dict[str, Any],
 ) -> Callable[[Snapshot, Callable[[Snapshot], None]], None]:
     env, kfd, recorder = hip.env, hip.kfd, hip.node.recorder
 
@@ -197,9 +200,31 @@ def _begin(
                 grouped=program.grouped,
                 done=done,
             )
+            facts.update(
+                _facts(plan, dispatch), coherent=any(one.atomic and one.coherent for one in arguments)
+            )
             gpu.start(dispatch, chain.snapshot())
 
         delay = chain.paced(Kind.LAUNCH, gpu.spec.compute.launch)
         env.call_at(env.now + delay, lambda: None if kfd.dead else start())
 
     return begin
+
+
+def _facts(plan: Plan, dispatch: Dispatch) -> dict[str, Any]:
+    """What decides how long the kernel takes on mapped memory; bytes and picoseconds, `_ps` of one step."""
+    stream, operands = plan.stream, plan.stream.operands
+    steps = stream.steps * stream.passes
+    return {
+        "steps": steps,
+        "slots": dispatch.slots,
+        "cap": plan.cap_bytes_per_s,
+        "bytes": dispatch.step_bytes * steps,
+        "read_bytes": sum(operand.read_bytes for operand in operands) * steps,
+        "write_bytes": sum(operand.write_bytes for operand in operands) * steps,
+        "hbm_bytes": sum(operand.hbm_bytes for operand in operands) * plan.hbm_share * steps,
+        "translation_ps": stream.translation_ps or 0,
+        "table_reads": stream.table_reads,
+        "walked_ps": stream.table_reads / dispatch.gpu.translation.reads_per_ps,
+        "serial_ps": stream.serial_ps,
+    }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from typing import Any
 
 from gpusim.engine.environment import Environment
 from gpusim.engine.record import Recorder, Snapshot
@@ -21,6 +22,7 @@ class Operation:
         "completion_ps",
         "done",
         "end_ps",
+        "facts",
         "path",
         "path_before",
         "size",
@@ -32,6 +34,7 @@ class Operation:
     def __init__(self, begin: Begin) -> None:
         self.begin = begin
         self.size = 0  # bytes that the program asked for
+        self.facts: dict[str, Any] = {}  # what a formula needs to know of it
         self.completion_ps = 0  # from its end to the thread that waits, where its own cost does not hold that
         self.start_ps = 0
         self.end_ps = 0

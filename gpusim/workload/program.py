@@ -32,7 +32,7 @@ class ThreadEnds(Exception):
 class StepRun:
     """One execution of a step: what is known of it until its end."""
 
-    __slots__ = ("bytes", "label", "operation", "start_ps", "stream", "suffix")
+    __slots__ = ("bytes", "facts", "label", "operation", "start_ps", "stream", "suffix")
 
     def __init__(self, name: str, suffix: str, stream: str | None, start_ps: int) -> None:
         self.label = name + suffix  # tells this execution apart from all others of the process
@@ -41,6 +41,7 @@ class StepRun:
         self.start_ps = start_ps
         self.bytes = 0
         self.operation: Operation | None = None
+        self.facts: Mapping[str, Any] = {}  # see `StepData`
 
     def asks_for(self, size: int) -> None:
         """Bytes that the step moves for the program."""
@@ -50,6 +51,7 @@ class StepRun:
         """The step ends when `operation` does."""
         self.operation = operation
         self.bytes = operation.size
+        self.facts = operation.facts
 
 
 class HostThread:
@@ -204,6 +206,7 @@ class HostThread:
                 stream=run.stream,
                 attribution=attribution,
                 detail={name: getattr(step.args, name) for name in step.args.tells} | dict(where or {}),
+                facts=run.facts,
             )
         )
 

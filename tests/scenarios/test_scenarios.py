@@ -9,6 +9,7 @@ import gpusim as gs
 
 FOLDER = Path(__file__).parents[2] / "scenarios"
 ALL = sorted(FOLDER.rglob("*.yaml"))
+SHARED = ("which_path",)  # many programs at one drive: a formula knows their mean number only
 
 
 @cache
@@ -27,6 +28,8 @@ def test_every_scenario_runs_and_meets_its_expectations(path):
     assert ran.summary["outcome"] == ("vm_fault" if path.stem == "xnack_off" else "completed")
     assert [row for row in ran.check() if not row.ok] == []
     assert sum(ran.summary["attribution"].values()) == pytest.approx(1)
+    assert ran.summary["formula"], "no formula to check the answer by hand"
+    assert abs(ran.summary["formula_off"]) < (0.25 if path.stem in SHARED else 0.1)
 
 
 def test_first_touch_is_held_back_by_the_2_ms_rule_and_says_that_it_is_inferred():

@@ -129,6 +129,7 @@ class FileTransfer(StepSpec):
             bounce=self.bounce,
             direct=self.direct,
         )
+        step.facts = facts_of(job)
         yield from thread.hip.files.transfer(thread, job, step.label, step.asks_for)
 
 
@@ -196,7 +197,13 @@ class FileBatch(StepSpec):
             timeout_ps=self.timeout,
             duration_ps=self.duration,
         )
+        step.facts = facts_of(job)
         yield from thread.hip.files.transfer(thread, job, step.label, step.asks_for)
+
+
+def facts_of(job: FileJob) -> dict[str, object]:
+    """What a formula needs to know of a job."""
+    return {name: getattr(job, name) for name in ("files", "io_size", "threads", "write", "direct")}
 
 
 def _names(file: str | tuple[str, ...]) -> tuple[str, ...]:
