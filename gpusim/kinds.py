@@ -137,7 +137,7 @@ DEFINITIONS: dict[Kind, str] = {
     Kind.RECENT_SKIP: "The driver drops faults of a range that was restored less than 2 ms ago.",
     Kind.RESEND: "The PTE is valid, but the hardware has not yet re-sent the access.",
     Kind.DUPLICATES: "The fault worker throws away vectors of pages that are already mapped.",
-    Kind.LOCK_WAIT: "A host thread or the worker waits for the process's SVM mutex.",
+    Kind.LOCK_WAIT: "A host thread or the worker waits for the process's SVM mutex, or for a GPU's GART windows.",
     Kind.COPY_SETUP: "The fixed part of a copy: runtime call, packet, doorbell, completion signal.",
     Kind.BOUNCE_COPY: "The CPU copies between pageable memory and a pinned staging buffer.",
     Kind.HOST_MEMORY: "A host thread reads or writes memory.",

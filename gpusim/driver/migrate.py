@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from gpusim.driver.driver_spec import DriverSpec
 from gpusim.driver.events import EventLog
+from gpusim.driver.gart import GartWindows
 from gpusim.driver.kfd_process import KfdProcess
 from gpusim.driver.svm_range import CPU, SvmRange
 from gpusim.driver.switches import PeerMigration
@@ -85,6 +86,7 @@ class Migration:
         self._svm = driver.svm
         self._peers = driver.switches.peer_migration
         self._log = log
+        self.windows = GartWindows(gpu.env, f"{gpu.name}.gart")
 
     def connect(self, eviction: Eviction) -> None:
         """Wire it to what makes room in its VRAM."""
@@ -210,25 +212,38 @@ class Migration:
         self._announce_end(process, (end, svm.first, svm.pages), ways, trigger)
 
     def _clear(self, svm: SvmRange, reached: int) -> Stages:
-        """SDMA clears a new buffer object, in chunks."""
+        """SDMA clears a new buffer object, in chunks, as one turn at the windows."""
         gpu = self._gpu
         sdma = gpu.spec.sdma
+        windows = self.windows
+        behind = windows.taken  # by a copy, whose end is not known
+        if behind:
+            reached = yield Transfer(Kind.LOCK_WAIT, windows.take)
+        elif windows.free_ps > reached:
+            reached = yield Until(Kind.LOCK_WAIT, windows.free_ps)
         for size in _chunks(svm.pages * PAGE_BYTES, self._svm.clear_chunk):
             service = gpu.recorder.paced(Kind.BO_CLEAR, sdma.job + round(size * 1e12 / sdma.clear_rate))
             start, end = gpu.sdma.reserve(service, max(reached, gpu.env.now))
             gpu.engine_used(start, end, size)
+            if not behind:
+                windows.book(start, end)
             reached = yield Until(Kind.BO_CLEAR, end)
+        if behind:
+            yield Do(windows.release)
 
     def _copy(self, size: int, mapping_ps: int, path: tuple[tuple[str, float], ...]) -> Stages:
         """Copy through GART windows while the CPU maps the next pages: the longer of the two sets the pace."""
         if size == 0:
             return
-        gpu = self._gpu
-        sdma = gpu.spec.sdma
-        windows = -(-size // self._svm.gart_window)
+        gpu, windows = self._gpu, self.windows
         # two jobs a window: write the GART entries, then copy
-        yield Kind.SDMA_COPY, 2 * sdma.job * windows
-        yield sdma_transfer(gpu, path, size, (Kind.DMA_MAP, mapping_ps))
+        jobs = 2 * gpu.spec.sdma.job * -(-size // self._svm.gart_window)
+        spent = yield Kind.SDMA_COPY, jobs
+        yield Transfer(Kind.LOCK_WAIT, windows.take)
+        again = windows.again_ps(jobs, spent)
+        if again:
+            yield Kind.SDMA_COPY, again
+        yield sdma_transfer(gpu, path, size, (Kind.DMA_MAP, mapping_ps), then=windows.release)
 
     def to_ram(
         self, process: KfdProcess, vma: Vma, svm: SvmRange, first: int, last: int, trigger: Trigger
@@ -325,8 +340,12 @@ def sdma_transfer(
     size: int,
     beside: tuple[int, int] | None = None,
     flights: Flights | None = None,
+    then: Callable[[], None] | None = None,
 ) -> Transfer:
-    """A copy by one SDMA engine along `path`; `beside` as in `Transfer`. `flights` are those of the queue's owner."""
+    """A copy by one SDMA engine along `path`; `beside` as in `Transfer`. `flights` are those of the queue's owner.
+
+    `then` is called when the engine is ready.
+    """
     pace = gpu.recorder.pace(Kind.SDMA_COPY)
     way = path if pace == 1.0 else tuple((name, cost * pace) for name, cost in path)
 
@@ -337,6 +356,8 @@ def sdma_transfer(
         def landed(moved: int) -> None:
             gpu.copies -= 1
             gpu.engine_used(begun, gpu.env.now, moved)
+            if then is not None:
+                then()
             done()
 
         def fly(ended: Callable[[Flow], None]) -> Flow:
