@@ -28,8 +28,8 @@ suggestion is the best of them in the simulation too; **off** is the predicted m
 {verdict}
 
 A prediction knows the run as it was recorded. It does not know that faults are served in another order, that a worker
-which is free earlier throws other vectors away, or that a link which is shared empties sooner; and requests of file
-I/O record whom they waited for only in part. `python docs/gains.py` writes this page anew.
+which is free earlier throws other vectors away, or that requests which share a drive are fewer at a time if it is
+faster. `python docs/gains.py` writes this page anew.
 
 | scenario | suggestion | of the path | predicted | simulated | off | first |
 | --- | --- | ---: | ---: | ---: | ---: | :---: |

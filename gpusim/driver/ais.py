@@ -28,11 +28,13 @@ _ATTEMPTS = 4  # in a row that move nothing: the first and three repeats
 class Ais:
     """AMDKFD_IOC_AIS_OP of a node. `spec` is None for a driver without it.
 
-    `visible[g]` is False for a GPU whose VRAM its peers do not see: a virtual function, or a small BAR.
+    `visible[g]` is False for a GPU whose VRAM its peers do not see: a virtual function, or a small BAR. `linked`: spans
+    are recorded, so each turn under a lock tells whose turn was before.
     """
 
-    def __init__(self, spec: AisSpec | None, *, visible: Sequence[bool]) -> None:
+    def __init__(self, spec: AisSpec | None, *, visible: Sequence[bool], linked: bool = False) -> None:
         self._spec = spec
+        self._linked = linked
         self._visible = visible
         #: the lock of each GPU under which buffers are pinned
         self.locks = [PinLock(f"gpu[{index}].pin_lock") for index in range(len(visible))]
@@ -93,6 +95,11 @@ class Ais:
         reached = chain.time_ps + submit
         wait = lock.take(reached, spec.pin) - reached
         begun = reached + wait + pin
+        if self._linked:
+            yield Kind.IO_SUBMIT, submit
+            _turn(chain, lock, reached + wait, spec.pin)
+            chain.spend(Kind.IO_PIN, begun)
+            submit = wait = pin = 0
         if vfs.plain(file, offset, size):  # the usual request
             direct = vfs.costs.direct
             device = file.inode.device
@@ -117,13 +124,16 @@ class Ais:
             try:
                 done = yield from self._move(vfs, chain, file, offset, size, gpu=gpu, write=write)
             except CallError:
-                yield self._unpinned(chain.time_ps, lock, spec.unpin)
+                yield self._unpinned(chain, lock, spec.unpin)
                 raise
-        chain.spend_all(self._unpinned(chain.time_ps, lock, spec.unpin))
+        chain.spend_all(self._unpinned(chain, lock, spec.unpin))
         return done
 
-    @staticmethod
-    def _unpinned(reached: int, lock: PinLock, unpin: int) -> tuple[int, ...]:
+    def _unpinned(self, chain: Chain, lock: PinLock, unpin: int) -> tuple[int, ...]:
+        reached = chain.time_ps
+        if self._linked:
+            _turn(chain, lock, lock.take(reached, unpin), unpin)
+            return ()
         return Kind.IO_LOCK, lock.take(reached, unpin) - reached, Kind.IO_PIN, unpin
 
     @staticmethod
@@ -151,6 +161,16 @@ class Ais:
         if self._visible[gpu] and vfs.p2p_distance(file, gpu) >= 0:
             self._reached.add((process, pci, gpu))
         return self._spec.p2p_check
+
+
+def _turn(chain: Chain, lock: PinLock, start_ps: int, length_ps: int) -> None:
+    """A turn under the lock from `start_ps` on: who comes to it waits for the end of the turn before."""
+    if start_ps > chain.time_ps:
+        chain.spend(Kind.IO_LOCK, start_ps, alone_ps=0, behind=lock.row)
+    else:
+        chain.meet(Kind.IO_LOCK, lock.row)
+    chain.spend(Kind.IO_PIN, start_ps + length_ps)
+    lock.row = chain.row
 
 
 def _alignment(file: File) -> tuple[int, int] | None:

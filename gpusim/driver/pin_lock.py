@@ -8,15 +8,27 @@ from gpusim.engine.timeline import Timeline
 class PinLock:
     """A `Server` of one lane that tells its timeline of its turns bin by bin, not one by one.
 
-    `wanted` says whether the last turn had to wait.
+    `wanted` says whether the last turn had to wait; `row` is the span of the last turn, where spans are recorded.
     """
 
-    __slots__ = ("_busy_ps", "_first_ps", "_turn_ps", "_turns", "_use", "free_ps", "name", "turns", "wanted")
+    __slots__ = (
+        "_busy_ps",
+        "_first_ps",
+        "_turn_ps",
+        "_turns",
+        "_use",
+        "free_ps",
+        "name",
+        "row",
+        "turns",
+        "wanted",
+    )
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.free_ps = 0
         self.turns = 0
+        self.row = 0
         self.wanted = False
         self._use = Timeline(name)
         self._first_ps = 0  # of the turns that are not credited

@@ -197,6 +197,27 @@ class Chain:
                 released_by=self.row,
             )
 
+    def mark(self, kind: int) -> int:
+        """The row of now, for `not_before`; with spans one is made where the run has just begun."""
+        if self._recorder.spans and not self.row:
+            self.row = self._recorder.span(self.who, kind, self.time_ps, self.time_ps)
+        return self.row
+
+    def not_before(self, kind: int, row: int, length_ps: int) -> None:
+        """What comes now was to come `length_ps` after the end of `row` or later: only a what-if can tell it."""
+        recorder = self._recorder
+        if recorder.spans and row and row != self.row:
+            self.row = recorder.span(
+                self.who,
+                kind,
+                self.time_ps,
+                self.time_ps,
+                alone_ps=length_ps,
+                cause=self.row,
+                queued_behind=row,
+                released_by=self.row,
+            )
+
     def beside(self, kind: int, end_ps: int, other: int, other_end_ps: int) -> None:
         """Two things at the same time from its last entry on: the longer one gets the whole stretch."""
         if other_end_ps > end_ps:

@@ -56,7 +56,8 @@ class HipFiles:
         draw = random_stream(scenario.seed, "hipfile.faults").random
         self._injector = Injector([_fault(entry) for entry in scenario.faults], lambda: float(draw()))
         node = hardware.node
-        self.ais = Ais(node.driver.ais, visible=[device.peer_visible for device in node.devices])
+        visible = [device.peer_visible for device in node.devices]
+        self.ais = Ais(node.driver.ais, visible=visible, linked=recorder.spans)
         self.libraries: dict[str, HipFile] = {}
 
     def of(self, process: Process, number: int, hip: Hip) -> Files | None:

@@ -83,7 +83,7 @@ def host(spec: HostSpec, paces: Paces) -> HostSpec:
 
 
 def drive(spec: DriveSpec, paces: Paces) -> DriveSpec:
-    """Latency and rates of both directions; the fabric between stays as it is."""
+    """Latency and rates of both directions, and of the media behind the write cache; the fabric stays as it is."""
     if paces is None:
         return spec
     pace = paces[Kind.DRIVE]
@@ -99,4 +99,5 @@ def drive(spec: DriveSpec, paces: Paces) -> DriveSpec:
         )
         for way, part in (("read", spec.read), ("write", spec.write))
     }
+    ways["write"] = ways["write"].model_copy(update={"sustained": spec.write.sustained / pace})
     return spec.model_copy(update=ways)

@@ -82,10 +82,13 @@ class Files:
                     yield block
 
             def run(own: Thread) -> Steps:
+                begun = own.chain.mark(Kind.IO_QUEUE) if end is not None else 0
                 try:
                     yield from body(own, job, allocation, share, blocks if end is None else taken(own))
                 except SimulatedFailure as error:
                     failures.append(error)
+                if end is not None and job.duration_ps is not None and own.chain.time_ps >= end:
+                    own.chain.not_before(Kind.IO_QUEUE, begun, job.duration_ps)
 
             return run
 

@@ -11,6 +11,7 @@ from gpusim.kinds import Kind
 from gpusim.report import why as report
 from gpusim.report.console import rendered
 from gpusim.study import gains, limits, spans
+from tests import file_programs
 from tests.report.test_terminal import Terminal
 
 FOLDER = Path(__file__).parents[2] / "scenarios"
@@ -112,3 +113,34 @@ def test_the_report_says_what_would_help_and_what_was_simulated():
     data = report.as_data(checked)
     assert data["gains"][0]["kind"] == "page_alloc"
     assert data["phases"][0]["start_ns"] == 0
+
+
+def predictions(steps, **about):
+    """Predicted and simulated makespans over the recorded one by kind, of a program with files."""
+    result = file_programs.run(steps, record="spans", **about).result
+    whole = result.summary["makespan_ns"]
+    found = gains.verified(result.scenario, gains.predicted(result, spans.of(result)))
+    return {gain.kind: (gain.twice_ns / whole, gain.resimulated_ns / whole) for gain in found}
+
+
+def test_a_job_that_goes_on_for_a_time_gains_nothing_from_a_faster_drive():
+    steps = "load: {file_read: {file: f, buffer: x, io_size: 1MiB, threads: 4, duration: 20ms}}"
+    predicted, simulated = predictions(steps)[Kind.DRIVE]
+    assert predicted > 0.97
+    assert predicted == pytest.approx(simulated, rel=0.02)
+
+
+def test_who_queues_for_the_pin_lock_gains_nothing_from_a_faster_drive():
+    steps = "load: {file_read: {file: f, buffer: x, io_size: 4KiB, size: 8MiB, order: random, threads: 64}}"
+    found = predictions(steps)
+    for predicted, simulated in found.values():
+        assert predicted == pytest.approx(simulated, rel=0.1)
+    assert found[Kind.IO_PIN][1] < 0.7
+    assert found.get(Kind.DRIVE, (1.0, 1.0))[0] > 0.9
+
+
+def test_the_media_behind_a_write_cache_are_part_of_the_drive():
+    steps = "save: {file_write: {file: f, buffer: x, io_size: 4MiB, size: 16GiB, threads: 8}}"
+    predicted, simulated = predictions(steps, size="16GiB")[Kind.DRIVE]
+    assert predicted == pytest.approx(simulated, rel=0.05)
+    assert simulated < 0.6
