@@ -9,24 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import inf, sqrt
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 from gpusim.errors import InputError, Problem
 from gpusim.kinds import Kind
 from gpusim.scenario.export import resolved
+from gpusim.study.paired import half_width
 from gpusim.study.runs import Progress, simulated
 
 if TYPE_CHECKING:
     from gpusim.result import Result
     from gpusim.scenario.schema import Scenario
 
-#: 97.5 % quantiles of Student's t for 1, 2, ... degrees of freedom; 1.96 from there on
-_T = (
-    12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228,
-    2.201, 2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086,
-    2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042,
-)  # fmt: skip
 _BREADTH = 60  # characters of a value that are shown
 
 
@@ -128,14 +123,8 @@ def _spent(result: Result) -> dict[str, float]:
 
 
 def _delta(name: str, pairs: Sequence[tuple[float, float]]) -> Delta:
-    count = len(pairs)
-    a, b = (sum(pair[side] for pair in pairs) / count for side in (0, 1))
-    if count < 2:
-        return Delta(name, a, b, None)
-    mean = b - a
-    variance = sum((second - first - mean) ** 2 for first, second in pairs) / (count - 1)
-    quantile = _T[count - 2] if count - 2 < len(_T) else 1.96
-    return Delta(name, a, b, quantile * sqrt(variance / count))
+    a, b = (sum(pair[side] for pair in pairs) / len(pairs) for side in (0, 1))
+    return Delta(name, a, b, half_width([second - first for first, second in pairs]))
 
 
 # -- what in the scenario differs --------------------------------------------------------------------------------------

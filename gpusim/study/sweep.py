@@ -8,20 +8,16 @@ seed at every point (common random numbers).
 from __future__ import annotations
 
 import itertools
-import multiprocessing
-import os
-import signal
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from concurrent.futures.process import BrokenProcessPool
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gpusim.errors import GpusimError, InputError, Problem
+from gpusim.errors import InputError, Problem
 from gpusim.result.directory import whole
 from gpusim.study.points import row, table
 from gpusim.study.runs import simulated
+from gpusim.study.workers import Workers
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -29,7 +25,6 @@ if TYPE_CHECKING:
     from gpusim.scenario.schema import Scenario
 
 POINTS = "points.parquet"
-_AHEAD = 4  # tasks handed to the pool per worker: enough to keep it busy, few enough to stop soon
 
 #: called after each run with (runs done, runs in all)
 Progress = Callable[[int, int], None]
@@ -47,14 +42,6 @@ class Point:
     def __str__(self) -> str:
         chosen = ", ".join(f"{path}={value}" for path, value in self.values)
         return f"{chosen}, seed {self.seed}"
-
-
-def cores() -> int:
-    """Cores that this process may use."""
-    try:
-        return len(os.sched_getaffinity(0))
-    except AttributeError:  # not on this platform
-        return os.cpu_count() or 1
 
 
 def with_grid(
@@ -112,11 +99,11 @@ def sweep(
     grid = points(scenario)
     base = scenario.with_(sweep=None, expect=[])
     rows: dict[int, dict[str, Any]] = {}
-    results = _alone(base, grid) if min(workers, len(grid)) <= 1 else _together(base, grid, workers)
-    for point, found in results:
-        rows[point.index] = found
-        if progress is not None:
-            progress(len(rows), len(grid))
+    with Workers(_run, base, min(workers, len(grid)), of="the sweep") as pool:
+        for point, found in pool.each(grid):
+            rows[point.index] = found
+            if progress is not None:
+                progress(len(rows), len(grid))
     assert scenario.sweep is not None  # for the type checker; `with_grid` made it
     return table([rows[point.index] for point in grid], list(scenario.sweep.over))
 
@@ -137,74 +124,3 @@ def save(scenario: Scenario, found: pd.DataFrame, target: Path) -> Path:
 def _run(base: Scenario, point: Point) -> dict[str, Any]:
     scenario = base.with_(**(dict(point.values) | {"seed": point.seed}))
     return row(point.values, point.replication, point.seed, simulated(scenario).summary)
-
-
-def _alone(base: Scenario, grid: Sequence[Point]) -> Iterator[tuple[Point, dict[str, Any]]]:
-    for point in grid:
-        with _named(point):
-            found = _run(base, point)
-        yield point, found
-
-
-_base: Scenario | None = None  # of a worker process, set once at its start
-
-
-def _start_worker(base: Scenario) -> None:
-    global _base  # noqa: PLW0603 - the state of a worker process, not of the package
-    _base = base
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which ends its workers
-
-
-def _in_worker(point: Point) -> dict[str, Any]:
-    assert _base is not None
-    return _run(_base, point)
-
-
-def _together(base: Scenario, grid: Sequence[Point], workers: int) -> Iterator[tuple[Point, dict[str, Any]]]:
-    context = multiprocessing.get_context("spawn")
-    count = min(workers, len(grid))
-    pool = ProcessPoolExecutor(count, mp_context=context, initializer=_start_worker, initargs=(base,))
-    before = set(multiprocessing.active_children())
-    waiting = iter(grid)
-    running: dict[Future[dict[str, Any]], Point] = {}
-    finished = False
-    try:
-        while True:
-            for point in itertools.islice(waiting, count * _AHEAD - len(running)):
-                running[pool.submit(_in_worker, point)] = point
-            if not running:
-                break
-            for future in wait(running, return_when=FIRST_COMPLETED).done:
-                point = running.pop(future)
-                with _named(point):
-                    found = future.result()
-                yield point, found
-        finished = True
-    finally:
-        pool.shutdown(wait=finished, cancel_futures=True)
-        if not finished:  # an error or Ctrl-C: what still runs is of no use
-            for child in set(multiprocessing.active_children()) - before:
-                child.terminate()
-                child.join()
-
-
-class _named:  # noqa: N801 - reads as a function
-    """Says at which point of the grid an error came up."""
-
-    def __init__(self, point: Point) -> None:
-        self.point = point
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, BrokenProcessPool):
-            raise GpusimError(
-                "a worker process was ended from outside, most likely for want of memory: use fewer --workers"
-            ) from None
-        if isinstance(error, InputError):
-            raise InputError(
-                [Problem(f"{problem} (at {self.point})") for problem in error.problems]
-            ) from None
-        if error is not None and isinstance(error, Exception):
-            error.add_note(f"at the point {self.point} of the sweep")
