@@ -18,9 +18,10 @@ if TYPE_CHECKING:
     from gpusim import quantity
     from gpusim.errors import GpusimError, InputError, InvariantError, NotSupportedYet
     from gpusim.kinds import Kind
-    from gpusim.public import load, open_result, run, sweep
+    from gpusim.public import load, open_result, recommend, run, sweep
     from gpusim.result import Result
     from gpusim.scenario.schema import Scenario
+    from gpusim.study.recommend import Recommendation
 
     __version__: str
 
@@ -30,12 +31,14 @@ __all__ = [
     "InvariantError",
     "Kind",
     "NotSupportedYet",
+    "Recommendation",
     "Result",
     "Scenario",
     "__version__",
     "load",
     "open_result",
     "quantity",
+    "recommend",
     "run",
     "sweep",
 ]
@@ -46,10 +49,12 @@ _HOMES = {
     "InvariantError": "gpusim.errors",
     "Kind": "gpusim.kinds",
     "NotSupportedYet": "gpusim.errors",
+    "Recommendation": "gpusim.study.recommend",
     "Result": "gpusim.result",
     "Scenario": "gpusim.scenario.schema",
     "load": "gpusim.public",
     "open_result": "gpusim.public",
+    "recommend": "gpusim.public",
     "run": "gpusim.public",
     "sweep": "gpusim.public",
 }

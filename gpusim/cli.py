@@ -139,18 +139,87 @@ def check(files: tuple[Path, ...], as_json: bool) -> int:
     is_flag=True,
     help="Recompute what must hold, and simulate again with each kind of work at double speed.",
 )
+@click.option(
+    "--recommend", is_flag=True, help="Search the settings that machine and program allow for the best."
+)
+@click.option("--metric", metavar="PATH", help="With --recommend: what is best.  [default: makespan_ns]")
+@click.option(
+    "--goal",
+    type=click.Choice(["min", "max"]),
+    help="With --recommend: least or most of it.  [default: max of rates, else min]",
+)
+@click.option(
+    "--budget", type=click.IntRange(4), metavar="N", help="With --recommend: runs at most.  [default: 200]"
+)
+@click.option(
+    "--replications",
+    type=click.IntRange(1, 1000),
+    metavar="N",
+    help="With --recommend: seeds for those near the best, where it matters.  [default: 5]",
+)
+@click.option(
+    "--only",
+    multiple=True,
+    metavar="GROUP",
+    help="With --recommend: change these settings only; may be given again.",
+)
+@click.option(
+    "--over",
+    multiple=True,
+    metavar="PATH=A,B",
+    help="With --recommend: a setting of your own; may be given again.",
+)
+@click.option(
+    "--crossover",
+    multiple=True,
+    metavar="PATH=LOW,HIGH",
+    help="With --recommend: where between the two the best changes; may be given again.",
+)
+@click.option(
+    "--write",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="With --recommend: write the scenario with the best settings.",
+)
+@click.option(
+    "--workers",
+    type=click.IntRange(1, 1024),
+    metavar="N",
+    help="With --recommend: processes; default: one per core.",
+)
+@_SETS
+@_SEED
 @_JSON
-def explain(target: Path, verify: bool, as_json: bool) -> int:
-    """Say where the time went, what limits it and what would help, of a scenario or a result directory."""
+def explain(
+    target: Path,
+    verify: bool,
+    recommend: bool,
+    sets: tuple[str, ...],
+    seed: int | None,
+    as_json: bool,
+    **search: Any,
+) -> int:
+    """Say where the time went, what limits it and what would help, of a scenario or a result directory.
+
+    With --recommend: which of the legal settings are best (XNACK, allocators, prefetch, advice, migration granule, the
+    path of file I/O, threads, block size), how sure and how flat that is, and what it hangs on.
+    """
     from gpusim import public
     from gpusim.report import output, progress, why
     from gpusim.study import gains
 
+    failures.only_with("--recommend", recommend, search)
+    changes = failures.parsed_sets(sets)
+    if recommend:
+        failures.not_with("--recommend", {"--verify": verify})
+        chosen = public.open_result(target).scenario if target.is_dir() else public.load(target)
+        return _recommended(public.prepared(chosen, set=changes, seed=seed), as_json=as_json, **search)
     if target.is_dir():
+        failures.not_with("a result directory", {"--set": bool(sets), "--seed": seed is not None})
         result = public.open_result(target)
     else:
         with progress.live(wanted=not as_json) as show:
-            result = public.run(target, record="spans", progress=show)
+            result = public.run(target, set=changes, seed=seed, record="spans", progress=show)
     checks = result.verify() if verify else None
     reasons = why.why(result)
     if verify and reasons is not None:
@@ -159,6 +228,41 @@ def explain(target: Path, verify: bool, as_json: bool) -> int:
     output.explanation(result, checks, reasons, as_json=as_json)
     broken = any(not one.ok for one in checks or ())
     return failures.BUG if broken else failures.code_of(result.outcome)
+
+
+def _recommended(
+    scenario: Any,
+    *,
+    as_json: bool,
+    metric: str | None,
+    only: tuple[str, ...],
+    over: tuple[str, ...],
+    crossover: tuple[str, ...],
+    write: Path | None,
+    workers: int | None,
+    **limits: Any,
+) -> int:
+    """`explain --recommend`: 3 where no settings complete."""
+    from gpusim import public
+    from gpusim.report import output, progress
+    from gpusim.study.workers import cores
+
+    with progress.counting("runs", wanted=not as_json) as show:
+        found = public.recommend(
+            scenario,
+            metric=metric or "makespan_ns",
+            only=only or None,
+            over=failures.parsed_axes(over),
+            crossovers=failures.parsed_axes(crossover, "--crossover"),
+            workers=workers or cores(),
+            progress=show,
+            **limits,
+        )
+    written = write if write is not None and found.best is not None else None
+    if written is not None:
+        public.write_scenario(found.recommended(), written)
+    output.recommendation(found, as_json=as_json, written=written)
+    return failures.FINE if found.best is not None else failures.DIED
 
 
 @cli.command()
@@ -269,12 +373,13 @@ def sweep(
     from gpusim import public
     from gpusim.report import output, progress
     from gpusim.study import sweep as study
+    from gpusim.study.workers import cores
 
     scenario = public.load(file, set=failures.parsed_sets(sets), seed=seed)
     scenario = study.with_grid(scenario, failures.parsed_axes(over), replications)
     target = public.default_out(scenario, prefix="sweep-") if out is None else out
     with progress.counting("runs", wanted=not (as_json or quiet)) as show:
-        found = public.sweep(scenario, workers=workers or study.cores(), out=target, progress=show)
+        found = public.sweep(scenario, workers=workers or cores(), out=target, progress=show)
     output.sweep(scenario, found, target, as_json=as_json, quiet=quiet)
     return failures.FINE
 

@@ -1,8 +1,8 @@
-"""The functions behind `import gpusim as gs`: load, run, open_result, sweep."""
+"""The functions behind `import gpusim as gs`: load, run, open_result, sweep, recommend."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -16,6 +16,7 @@ from gpusim.study.runs import Progress, simulated
 if TYPE_CHECKING:
     import pandas as pd
 
+    from gpusim.study.recommend import Recommendation
     from gpusim.study.sweep import Progress as SweepProgress
 
 Record = Literal["off", "summary", "spans"]
@@ -112,6 +113,55 @@ def sweep(
     if out is not None:
         study.save(chosen, found, Path(out))
     return found
+
+
+def recommend(
+    scenario: Scenario | str | Path,
+    *,
+    metric: str = "makespan_ns",
+    goal: Literal["min", "max"] | None = None,
+    budget: int | None = None,
+    replications: int | None = None,
+    over: Mapping[str, Sequence[Any]] | None = None,
+    only: Collection[str] | None = None,
+    crossovers: Mapping[str, Sequence[Any]] | None = None,
+    workers: int = 1,
+    set: Mapping[str, Any] | None = None,  # noqa: A002
+    seed: int | None = None,
+    progress: SweepProgress | None = None,
+) -> Recommendation:
+    """The best of the settings that the scenario's machine and programs allow, by `metric`.
+
+    At most `budget` runs (200): all combinations if they are that few, else a search, which needs the extra
+    `gpusim[recommend]`. By default rates are maximised and all else is minimised. Where the seed matters, those near
+    the best are compared over `replications` seeds (5). `over` adds settings (path -> values), `only` names the groups
+    of settings that may change, `crossovers` are paths with two values each, between which the best may change.
+
+    Raises InputError for what does not exist, and where the extra is needed and missing.
+    """
+    from gpusim.study import recommend as study
+
+    return study.recommend(
+        prepared(scenario, set=set, seed=seed),
+        metric=metric,
+        goal=goal,
+        budget=study.BUDGET if budget is None else budget,
+        replications=study.REPLICATIONS if replications is None else replications,
+        over=over,
+        only=only,
+        crossovers=crossovers,
+        workers=workers,
+        progress=progress,
+    )
+
+
+def write_scenario(scenario: Scenario, file: Path) -> Path:
+    """Write a scenario as YAML, everything resolved. Raises InputError when it cannot be written."""
+    try:
+        file.write_text(loader.resolved_yaml(scenario), encoding="utf-8")
+    except OSError as error:
+        raise InputError([Problem(f"cannot be written: {error.strerror}", file=str(file))]) from None
+    return file
 
 
 def prepared(

@@ -300,6 +300,73 @@ def test_explain_verify_finds_a_result_that_was_tampered_with(call):
     assert "BROKEN" in out
 
 
+def test_explain_recommends_settings_and_writes_them(call):
+    options = ("--recommend", "--only", "xnack", "--only", "prefetch", "--workers", 1)
+    code, out, _ = call("explain", "small.yaml", *options, "--write", "best.yaml")
+    assert code == 0
+    assert "Set XNACK of app: off" in out
+    assert "--set processes.app.env.HSA_XNACK=0" in out
+    assert "One setting changed at the best" in out
+    assert call("run", "best.yaml")[0] == 0
+    code, out, _ = call(
+        "explain", "small.yaml", *options, "--json", "--crossover", "parameters.size=64KiB,8MiB"
+    )
+    found = json.loads(out)
+    assert code == 0
+    assert found["best"]["changed"] == {"XNACK of app": "off"}
+    assert found["crossovers"][0]["path"] == "parameters.size"
+    assert found["ranking"][0]["value"] == found["best"]["value"] < found["own"]["value"]
+
+
+def test_explain_recommends_for_a_result_directory_too(call):
+    call("run", "small.yaml", "--out", "out")
+    options = (
+        "--recommend",
+        "--over",
+        "parameters.size=4MiB,2MiB",
+        "--only",
+        "over",
+        "--workers",
+        1,
+        "--json",
+    )
+    _, out, _ = call("explain", "out", *options)
+    assert json.loads(out)["best"]["changed"] == {"parameters.size": "2MiB"}
+
+
+def test_explain_recommend_is_3_where_nothing_completes(call):
+    Path("dying.yaml").write_text(DYING)
+    code, out, _ = call(
+        "explain", "dying.yaml", "--recommend", "--only", "prefetch", "--workers", 1, "--replications", 2
+    )
+    assert code == 3
+    assert "vm_fault" in out
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        (("--budget", "9"), "--budget would be ignored without --recommend"),
+        (("--recommend", "--verify"), "--verify does not go with --recommend"),
+        (("--recommend", "--only", "xnak"), "did you mean 'xnack'"),
+        (("--recommend", "--crossover", "parameters.size"), "--crossover needs a path and values"),
+        (("--recommend", "--metric", "makespan"), "no such metric"),
+        (("--recommend", "--only", "xnack", "--write", "no/best.yaml"), "cannot be written"),
+    ],
+)
+def test_explain_refuses_what_makes_no_sense(call, args, words):
+    code, _, err = call("explain", "small.yaml", *args)
+    assert code == 2
+    assert words in err
+
+
+def test_explain_of_a_result_takes_no_changes(call):
+    call("run", "small.yaml", "--out", "out")
+    code, _, err = call("explain", "out", "--seed", 4)
+    assert code == 2
+    assert "does not go with a result directory" in err
+
+
 def test_plot_draws_what_is_asked_for(call):
     call("run", "small.yaml", "--out", "here")
     for picture in Path("here").glob("*.png"):

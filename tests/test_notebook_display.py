@@ -90,6 +90,7 @@ def examples(scenario, result):
         "InvariantError": gs.InvariantError("pieces do not tile"),
         "Kind": gs.Kind.RECENT_SKIP,
         "NotSupportedYet": gs.NotSupportedYet(mistakes),
+        "Recommendation": gs.recommend(scenario, only=["xnack"]),
         "Result": result,
         "Scenario": scenario,
     }

@@ -13,12 +13,14 @@ PUBLIC = {
     "InvariantError",
     "Kind",
     "NotSupportedYet",
+    "Recommendation",
     "Result",
     "Scenario",
     "__version__",
     "load",
     "open_result",
     "quantity",
+    "recommend",
     "run",
     "sweep",
 }
@@ -47,7 +49,7 @@ import gpusim as gs
 for info in pkgutil.walk_packages(gs.__path__, "gpusim."):
     if not info.name.endswith("__main__"):
         importlib.import_module(info.name)
-print(*[name for name in ("load", "open_result", "run", "sweep") if not callable(getattr(gs, name))])
+print(*[name for name in ("load", "open_result", "recommend", "run", "sweep") if not callable(getattr(gs, name))])
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

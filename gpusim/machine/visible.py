@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TypeVar
 
-from gpusim.runtime.hip import Device
+DeviceT = TypeVar("DeviceT")
 
 
-def visible_devices(devices: Sequence[Device], env: Mapping[str, str]) -> tuple[Device, ...]:
+def visible_devices(devices: Sequence[DeviceT], env: Mapping[str, str]) -> tuple[DeviceT, ...]:
     """ROCR_VISIBLE_DEVICES, then HIP_VISIBLE_DEVICES: lists of numbers; the list ends at the first bad entry."""
     chosen = list(devices)
     for variable in ("ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES"):
         text = env.get(variable)
         if text is None:
             continue
-        picked: list[Device] = []
+        picked: list[DeviceT] = []
         for entry in map(str.strip, text.split(",")):
             if not entry.isdigit() or int(entry) >= len(chosen) or chosen[int(entry)] in picked:
                 break

@@ -60,7 +60,21 @@ def parsed_sets(sets: Sequence[str]) -> dict[str, Any]:
     return dict(loader.parse_set(one) for one in sets)
 
 
-def parsed_axes(over: Sequence[str]) -> dict[str, list[Any]]:
+def only_with(option: str, given: bool, others: Mapping[str, Any]) -> None:
+    """Raise a usage error for options that would be ignored without `option`."""
+    ignored = [f"--{name}" for name, value in others.items() if value not in (None, ())]
+    if ignored and not given:
+        raise click.UsageError(f"{', '.join(ignored)} would be ignored without {option}.")
+
+
+def not_with(option: str, others: Mapping[str, bool]) -> None:
+    """Raise a usage error for options that do not go with `option`."""
+    clash = [name for name, there in others.items() if there]
+    if clash:
+        raise click.UsageError(f"{', '.join(clash)} does not go with {option}.")
+
+
+def parsed_axes(over: Sequence[str], option: str = "--over") -> dict[str, list[Any]]:
     """`--over path=a,b,c` options as a mapping from path to values. Commas in quotes or brackets do not
     split.
     """
@@ -71,7 +85,7 @@ def parsed_axes(over: Sequence[str]) -> dict[str, list[Any]]:
         path, found, text = one.partition("=")
         if not found or not path.strip() or not text.strip():
             legal = "PATH=A,B,C, e.g. parameters.prefetch=false,true"
-            raise InputError([Problem("--over needs a path and values", read=repr(one), legal=legal)])
+            raise InputError([Problem(f"{option} needs a path and values", read=repr(one), legal=legal)])
         axes[path.strip()] = [loader.parse_set(f"{path}={value}")[1] for value in split_commas(text)]
     return axes
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from gpusim.result.verify import Check
     from gpusim.scenario.schema import Scenario
     from gpusim.study.compare import Comparison
+    from gpusim.study.recommend import Recommendation
     from gpusim.study.validate import Validated
 
 
@@ -69,6 +70,18 @@ def comparison(found: Comparison, *, as_json: bool) -> None:
         _json(compare.as_data(found))
     else:
         _show(compare.comparison(found))
+
+
+def recommendation(found: Recommendation, *, as_json: bool, written: Path | None = None) -> None:
+    """After `explain --recommend`; `written` is the file that the best settings were written to."""
+    from gpusim.report import recommend
+
+    if as_json:
+        _json(recommend.as_data(found))
+        return
+    _show(recommend.recommendation(found))
+    if written is not None:
+        lines(["", f"wrote {written}; now: gpusim run {written}"])
 
 
 def validation(validated: Sequence[Validated], *, as_json: bool) -> None:
