@@ -54,6 +54,14 @@ have `stream`. Sizes and times carry units. [Not supported yet](not-supported.md
 checked and not simulated. `gpusim schema` prints all of the language as a JSON Schema.
 """
 
+COMMANDS = """\
+# The command line
+
+Exit status: 0 fine; 1 a bug of gpusim; 2 the input is wrong; 3 the simulated program died or made no progress; 4
+`validate` found a row out of tolerance; 130 interrupted. Several files: the highest of 2 > 1 > 4 > 3 > 0. With
+`--json` a command prints JSON and nothing else. `gpusim --version` prints the version.
+"""
+
 RESULTS = """\
 # Results
 
@@ -114,6 +122,33 @@ def _choice(annotation: object) -> str:
     return ""
 
 
+def commands_page() -> str:
+    """Every command with its arguments and options."""
+    sections = [COMMANDS]
+    for name, command in cli.commands.items():
+        context = click.Context(command, info_name=f"gpusim {name}")
+        usage = " ".join([f"gpusim {name}", *command.collect_usage_pieces(context)])
+        paragraphs = (command.help or "").split("\n\n")
+        text = "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
+        rows = [
+            (f"`{' '.join([*option.opts, *_metavar(option, context)])}`", _option_help(option))
+            for option in command.params
+            if isinstance(option, click.Option)
+        ]
+        options = f"\n{table(('option', 'what'), rows)}\n" if rows else ""
+        sections.append(f"## `gpusim {name}`\n\n`{usage}`\n\n{text}\n{options}")
+    return "\n".join(sections)
+
+
+def _metavar(option: click.Option, context: click.Context) -> list[str]:
+    return [] if option.is_flag else [option.make_metavar(context)]
+
+
+def _option_help(option: click.Option) -> str:
+    shown = f" Default: `{option.default}`." if option.show_default and option.default is not None else ""
+    return f"{option.help or ''}{shown}"
+
+
 def results_page() -> str:
     """Every column of every table."""
     pieces = {f"{kind.name.lower()}_ns" for kind in Kind}
@@ -160,6 +195,7 @@ def not_supported_page() -> str:
 
 #: page, relative to docs/ -> what writes it
 PAGES: dict[str, Callable[[], str]] = {
+    "reference/command-line.md": commands_page,
     "reference/kinds.md": kinds_page,
     "reference/steps.md": steps_page,
     "reference/results.md": results_page,
