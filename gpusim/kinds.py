@@ -66,6 +66,7 @@ class Kind(_Shown, IntEnum):
     HOST_FUNCTION = 42
     IO_QUEUE = 43
     CONTENTION = 44
+    CORE_WAIT = 45
 
 
 LABELS: dict[Kind, str] = {
@@ -114,6 +115,7 @@ LABELS: dict[Kind, str] = {
     Kind.HOST_FUNCTION: "host function",
     Kind.IO_QUEUE: "I/O pool queue",
     Kind.CONTENTION: "contention on lines",
+    Kind.CORE_WAIT: "wait for a core",
 }
 
 DEFINITIONS: dict[Kind, str] = {
@@ -162,4 +164,30 @@ DEFINITIONS: dict[Kind, str] = {
     Kind.HOST_FUNCTION: "HIP runs a host function of a stream: all of a process wait for one thread.",
     Kind.IO_QUEUE: "A request waits for a free thread of hipFile's pool.",
     Kind.CONTENTION: "Atomics wait for each other: only one at a time is done on a cache line.",
+    Kind.CORE_WAIT: "More threads and workers can run than there are CPU cores: work takes longer by what others get.",
 }
+
+#: what a CPU core works on, where time is spent on it in a stretch of fixed length
+ON_CORE: frozenset[Kind] = frozenset(
+    {
+        Kind.DRIVER_FIXED,
+        Kind.PAGE_ALLOC,
+        Kind.PAGE_ZERO,
+        Kind.DEVICE_PAGE,
+        Kind.DMA_MAP,
+        Kind.HMM_WALK,
+        Kind.PTE_WRITE,
+        Kind.TLB_FLUSH,
+        Kind.EVICTION,
+        Kind.COPY_SETUP,
+        Kind.HOST_ALLOC,
+        Kind.PAGE_CACHE,
+        Kind.FILE_SYSTEM,
+        Kind.PAGE_COPY,
+        Kind.PIN,
+        Kind.IO_SUBMIT,
+        Kind.IO_PIN,
+        Kind.BOUNCE_MAP,
+        Kind.HOST_FUNCTION,
+    }
+)

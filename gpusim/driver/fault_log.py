@@ -30,6 +30,7 @@ PIECES = (
     Kind.SWAP_IO,
     Kind.PAGE_COPY,
     Kind.TLB_FLUSH,
+    Kind.CORE_WAIT,
     Kind.RESEND,
 )
 _NUMBERS = ("page", "pages", "waiters", "raised_ps", "started_ps", "mapped_ps", "replayed_ps")

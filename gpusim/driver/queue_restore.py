@@ -14,6 +14,7 @@ from gpusim.driver.events import EventLog, EvictionTrigger
 from gpusim.driver.kfd_process import KfdProcess
 from gpusim.driver.page_tables import map_as_it_lies
 from gpusim.driver.table_writer import TableWriter
+from gpusim.engine.cores import Cores
 from gpusim.engine.environment import Environment
 from gpusim.engine.record import Chain, Recorder, Snapshot
 from gpusim.engine.stages import Stages, run_stages
@@ -40,7 +41,9 @@ class QueueRestore:
         paging: Paging,
         events: EventLog,
         released: Callable[[Snapshot], None],
+        cores: Cores | None = None,
     ) -> None:
+        self._cores = cores
         self._process = process
         self._env = env
         self._recorder = recorder
@@ -89,7 +92,7 @@ class QueueRestore:
         run_stages(
             env,
             chain,
-            self._stages(parts),
+            self._stages(parts) if self._cores is None else self._cores.shared(self._stages(parts)),
             lambda: self._done(chain, parts),
             lambda failure: self._failed(chain, failure, parts),
         )

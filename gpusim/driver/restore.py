@@ -27,6 +27,7 @@ from gpusim.driver.svm_range import CPU, SvmRange
 from gpusim.driver.switches import Hmm, RecentSkip, Unit
 from gpusim.driver.table_writer import TableWriter
 from gpusim.driver.watch import Watch
+from gpusim.engine.cores import Cores
 from gpusim.engine.stages import Stages, Transfer
 from gpusim.errors import SimulatedFailure
 from gpusim.hardware.gpuvm import HOST, LOCAL, Region
@@ -51,7 +52,11 @@ class Restore:
         watch: Watch,
         apu: bool = False,
         prefetch: PrefetchPolicy = PrefetchPolicy.DRIVER,
+        cores: Cores | None = None,
+        interrupt_ps: int = 0,
     ) -> None:
+        self._cores = cores
+        self._interrupt_ps = interrupt_ps
         self._watch = watch
         self._blocking = driver.switches.hmm is Hmm.MAY_SLEEP
         self._gpu = gpu_index
@@ -111,6 +116,13 @@ class Restore:
 
     def stages(self, process: KfdProcess, vma: Vma, page: int, plan: Plan) -> Stages:
         """Serve a fault on virtual page `page`; fills `plan`. Raises SimulatedFailure where the fault is fatal."""
+        stages = self._stages(process, vma, page, plan)
+        if self._cores is None:
+            return stages
+        self._cores.interrupt(self._interrupt_ps)
+        return self._cores.shared(stages)
+
+    def _stages(self, process: KfdProcess, vma: Vma, page: int, plan: Plan) -> Stages:
         self._watch.restoring(process, vma, page, f"gpu[{self._gpu}]")
         fixed = self._costs.restore
         svm = process.ranges.find(page)

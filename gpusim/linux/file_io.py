@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Generator
 from functools import partial
 
+from gpusim.engine.cores import Cores
 from gpusim.engine.express import Express
-from gpusim.engine.flows import Network
+from gpusim.engine.flows import Flow, Network
 from gpusim.engine.stages import REACH, Do, Early, Stage, Stages, Transfer, Until
 from gpusim.errors import CallError
 from gpusim.hardware.drive import EXPRESS_BYTES
@@ -51,6 +52,7 @@ class FileIo:
         self._express = express
         self._distance = distance
         self._copy_lanes = express.path(_COPY)
+        self.cores: Cores | None = None  # where its threads may have to wait for one
 
     # -- reading ---------------------------------------------------------------------------------------------------
 
@@ -281,4 +283,10 @@ class FileIo:
             yield Transfer(Kind.PAGE_CACHE, partial(self._start_copy, size, rate))
 
     def _start_copy(self, size: int, rate: float, done: Callable[[], None]) -> None:
-        self._network.transfer(_COPY, size, cap_bytes_per_s=rate, done=lambda _: done())
+        def move(ended: Callable[[Flow], None]) -> Flow:
+            return self._network.transfer(_COPY, size, cap_bytes_per_s=rate, done=ended)
+
+        if self.cores is None:
+            move(lambda _: done())
+        else:
+            self.cores.move(move, lambda _: done())

@@ -18,6 +18,7 @@ from gpusim.kinds import Kind
 from gpusim.machine import paced
 from gpusim.machine.hardware import Hardware
 from gpusim.machine.hipfiles import HipFiles
+from gpusim.machine.runnable import most_runnable
 from gpusim.machine.visible import copy_engines, visible_devices
 from gpusim.machine.xnack import xnack_at_start
 from gpusim.rundata import StepData
@@ -57,6 +58,7 @@ class Machine:
             grouped=grouped,
             policy=scenario.policy,
             events=events,
+            runnable=lambda cores: most_runnable(scenario, gpus=len(self.system.gpus), cores=cores),
         )
         self.hipfiles = HipFiles(scenario, self.hardware, env=self.env, recorder=self.recorder)
         self.steps: list[StepData] = []
@@ -176,6 +178,7 @@ class Machine:
             paging=node.paging,
             events=events,
             released=released,
+            cores=self.hardware.cores,
         )
         translations = {device.gpu.index: device.gpu.translation for device in node.devices}
         kfd.notifier = SvmNotifier(kfd, costs=costs, events=events, translations=translations, queues=queues)

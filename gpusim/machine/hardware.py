@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 
@@ -20,6 +21,7 @@ from gpusim.driver.svm_range import largest_range_pages
 from gpusim.driver.table_writer import TableWriter
 from gpusim.driver.vram import Vram, zone_device_bytes
 from gpusim.driver.watch import Watch
+from gpusim.engine.cores import Cores
 from gpusim.engine.environment import Environment
 from gpusim.engine.flows import Flow, Network
 from gpusim.engine.record import Recorder
@@ -28,7 +30,7 @@ from gpusim.hardware.fabric_spec import FabricSpec
 from gpusim.hardware.gpu import Gpu
 from gpusim.hardware.gpu_spec import GpuSpec, LinkSpec
 from gpusim.hardware.xgmi import Xgmi, XgmiSpec
-from gpusim.kinds import Kind
+from gpusim.kinds import ON_CORE, Kind
 from gpusim.linux.address_space import HostMemory
 from gpusim.linux.host_spec import HostSpec
 from gpusim.linux.paging import Paging
@@ -51,13 +53,26 @@ def random_stream(seed: int, name: str) -> np.random.Generator:
 class ThreadMemory:
     """Host memory as one thread gets it: at its own rate, as long as all have enough."""
 
-    def __init__(self, network: Network, rate_bytes_per_s: float, pace: float, cost: float = 1.0) -> None:
+    def __init__(
+        self,
+        network: Network,
+        rate_bytes_per_s: float,
+        pace: float,
+        cost: float = 1.0,
+        *,
+        cores: Cores | None = None,
+    ) -> None:
         self._network = network
+        self._cores = cores
         self._rate = rate_bytes_per_s / pace
         self._way = ((HOST_MEMORY, cost * pace),)
 
     def enter(self, size_bytes: int, ended: Callable[[Flow], None]) -> Flow:
         """Move `size_bytes`, then call `ended`."""
+        start = partial(self._start, size_bytes)
+        return start(ended) if self._cores is None else self._cores.move(start, ended)
+
+    def _start(self, size_bytes: int, ended: Callable[[Flow], None]) -> Flow:
         return self._network.transfer(self._way, size_bytes, cap_bytes_per_s=self._rate, done=ended)
 
 
@@ -79,7 +94,9 @@ class Hardware:
         grouped: bool,
         events: bool,
         policy: Policy | None = None,
+        runnable: Callable[[int], int] | None = None,
     ) -> None:
+        """`runnable` bounds how many can want one of so many cores at once; None: never more than there are."""
         policy = policy or Policy()
         self.network = Network(env)
         self.fault_log = FaultLog()
@@ -91,6 +108,17 @@ class Hardware:
         gpus = [
             paced.gpu(build(GpuSpec, tree, f"gpu[{index}]"), paces) for index, tree in enumerate(system.gpus)
         ]
+        self.cores: Cores | None = None
+        if runnable is not None and runnable(host_spec.cores) > host_spec.cores:
+            self.cores = Cores(
+                env,
+                "host.cores",
+                host_spec.cores,
+                on_core=ON_CORE,
+                by_clock=(Kind.PAGE_CACHE,),
+                waiting=Kind.CORE_WAIT,
+                paces=recorder.in_stages,
+            )
         private = zone_device_bytes([spec.hbm.size for spec in gpus if spec.apu is None], host_spec.memory)
         host = HostMemory(host_spec.memory - private)
         paging = Paging(host_spec, env=env, host=host)
@@ -176,6 +204,8 @@ class Hardware:
                 watch=watch,
                 apu=device.apu,
                 prefetch=policy.prefetch,
+                cores=self.cores,
+                interrupt_ps=host_spec.interrupt,
             )
             fault_service.connect(
                 worker,
@@ -198,6 +228,8 @@ class Hardware:
             host_spec=host_spec,
             paces=paces,
         )
+        if self.storage.file_io is not None:
+            self.storage.file_io.cores = self.cores
         self.node = Node(
             env=env,
             recorder=recorder,
@@ -218,11 +250,19 @@ class Hardware:
             follows_use=policy.eviction is EvictionPolicy.LRU,
             processes=[],
             host_memory=ThreadMemory(
-                self.network, host_spec.thread_bandwidth, recorder.pace(Kind.HOST_MEMORY)
+                self.network,
+                host_spec.thread_bandwidth,
+                recorder.pace(Kind.HOST_MEMORY),
+                cores=self.cores,
             ),
             copy_memory=ThreadMemory(
-                self.network, host_spec.copy_bandwidth, recorder.pace(Kind.BOUNCE_COPY), cost=2.0
+                self.network,
+                host_spec.copy_bandwidth,
+                recorder.pace(Kind.BOUNCE_COPY),
+                cost=2.0,
+                cores=self.cores,
             ),
+            cores=self.cores,
             file_io=self.storage.file_io,
         )
 

@@ -214,6 +214,8 @@ def _uses(machine: Machine, makespan: int) -> list[ResourceUse]:
     uses.extend(
         _use(process.hip.kfd.lock.use, f"{process.name}.svms", "lock", None) for process in machine.processes
     )
+    if hardware.cores is not None:
+        uses.append(_use(hardware.cores.use, "host.cores", "worker", None, until_ps=makespan))
     windows = [device.migration.windows for device in hardware.node.devices]
     uses.extend(
         _use(lock.use, lock.use.name, "lock", None, until_ps=makespan) for lock in windows if lock.waited

@@ -52,6 +52,7 @@ COLOURS: dict[Kind, str] = {
     Kind.BOUNCE_MAP: "#D9B44A",
     Kind.CACHE_DRAIN: "#3C8D78",
     Kind.HOST_FUNCTION: "#9C6B8E",
+    Kind.CORE_WAIT: "#4D4D4D",
     Kind.HOST_MEMORY: "#6E6E6E",
     Kind.HOST_ALLOC: "#939393",
     Kind.SYNC: "#B4B4B4",

@@ -17,6 +17,7 @@ from gpusim.driver.placement import SameHive
 from gpusim.driver.svm_range import CPU
 from gpusim.driver.table_writer import TableWriter
 from gpusim.driver.vram import Vram
+from gpusim.engine.cores import Cores
 from gpusim.engine.environment import Environment
 from gpusim.engine.flows import Flow
 from gpusim.engine.mutex import Mutex
@@ -98,7 +99,12 @@ class Node:
     processes: list[KfdProcess]  # all of the node
     host_memory: MemoryPort
     copy_memory: MemoryPort  # the same for bytes that a thread copies, which it reads and writes
+    cores: Cores | None = None  # None where threads and workers can never outnumber them
     file_io: FileIo | None = None  # None where the CPU profile has no numbers for it
+
+    def on_cores(self, stages: Stages) -> Stages:
+        """Stages of a thread, which has to have a core for its work."""
+        return stages if self.cores is None else self.cores.shared(stages)
 
 
 @dataclass(frozen=True, slots=True)

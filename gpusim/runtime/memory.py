@@ -9,6 +9,7 @@ from functools import partial
 from gpusim.driver.kfd_process import KfdProcess
 from gpusim.driver.migrate import Migration, Trigger
 from gpusim.driver.svm_range import CPU, SvmRange, exclusively
+from gpusim.engine.flows import Flow
 from gpusim.engine.record import Chain
 from gpusim.engine.stages import Do, Stages, Transfer
 from gpusim.errors import SimulatedFailure
@@ -277,9 +278,12 @@ def _through_bar(hip: Hip, gpu: Gpu, size: int, *, write: bool) -> Stages:
     way, rate = (gpu.h2d, link.cpu_write) if write else (gpu.d2h, link.cpu_read)
 
     def start(done: Callable[[], None]) -> None:
-        hip.flights.fly(
-            lambda ended: gpu.network.transfer(way, size, cap_bytes_per_s=rate, done=ended), lambda _: done()
-        )
+        cores = hip.node.cores
+
+        def move(ended: Callable[[Flow], None]) -> Flow:
+            return gpu.network.transfer(way, size, cap_bytes_per_s=rate, done=ended)
+
+        hip.flights.fly(move if cores is None else partial(cores.move, move), lambda _: done())
 
     yield Transfer(Kind.HOST_MEMORY, start)
 

@@ -50,7 +50,7 @@ def staged(hip: Hip, name: str, stages: Callable[[Chain], Stages], *, locked: bo
                     chain.released(Kind.LOCK_WAIT, kfd.lock_path, env.now)
                 else:
                     chain.meet(Kind.LOCK_WAIT, kfd.lock_path[1])
-            run_stages(env, chain, stages(chain), ended, failed)
+            run_stages(env, chain, hip.node.on_cores(stages(chain)), ended, failed)
 
         def ended() -> None:
             if locked:

@@ -238,6 +238,7 @@ class HostThread:
 
     def stages(self, stages: Stages) -> Steps:
         """Spend the time of the stages; their failure is raised here."""
+        stages = self.process.hip.node.on_cores(stages)
         event = self.env.event()
         run_stages(self.env, self.chain, stages, lambda: _go(event), lambda failure: _fail(event, failure))
         yield event

@@ -119,7 +119,13 @@ class AsyncIo:
         recorder = hip.node.recorder
         chain = Chain(recorder, recorder.actor(f"{hip.kfd.name}.hipFile") if recorder.spans else 0)
         chain.follow(path, hip.env.now)
-        run_stages(hip.env, chain, work(chain), lambda: done(chain.snapshot()), partial(_kill, hip))
+        run_stages(
+            hip.env,
+            chain,
+            hip.node.on_cores(work(chain)),
+            lambda: done(chain.snapshot()),
+            partial(_kill, hip),
+        )
 
     def _by_host_function(
         self,
@@ -286,7 +292,7 @@ def run_in_pool(
             pool.ended(since, chain.row)
             done(chain.snapshot())
 
-        stages = serve_in_pool(hip, library, chain, request, answer, begun)
+        stages = hip.node.on_cores(serve_in_pool(hip, library, chain, request, answer, begun))
         run_stages(env, chain, stages, ended, partial(_kill, hip))
 
     pool.submit(begin)
