@@ -25,6 +25,10 @@ Bytes = Generator[Stage, int, int]
 _ATTEMPTS = 4  # in a row that move nothing: the first and three repeats
 
 
+_SUBMIT, _LOCK, _PIN = int(Kind.IO_SUBMIT), int(Kind.IO_LOCK), int(Kind.IO_PIN)
+_FILE_SYSTEM, _DRIVE = int(Kind.FILE_SYSTEM), int(Kind.DRIVE)
+
+
 class Ais:
     """AMDKFD_IOC_AIS_OP of a node. `spec` is None for a driver without it.
 
@@ -33,134 +37,155 @@ class Ais:
     """
 
     def __init__(self, spec: AisSpec | None, *, visible: Sequence[bool], linked: bool = False) -> None:
-        self._spec = spec
-        self._linked = linked
+        self.spec = spec
+        self.linked = linked
         self._visible = visible
         #: the lock of each GPU under which buffers are pinned
         self.locks = [PinLock(f"gpu[{index}].pin_lock") for index in range(len(visible))]
         self._reached: set[tuple[int, str | None, int]] = set()  # (process, PCI device, GPU)
-        self._passed: dict[tuple[int, File, int], tuple[int, int] | None] = {}  # what a file may be asked for
+        self._files: dict[tuple[int, File, int, bool], AisFile] = {}
         self.checks = 0
 
     def forget(self, process: int) -> None:
         """The process has ended."""
         self._reached = {entry for entry in self._reached if entry[0] != process}
-        self._passed = {key: masks for key, masks in self._passed.items() if key[0] != process}
+        self._files = {key: found for key, found in self._files.items() if key[0] != process}
+
+    def of(self, vfs: FileIo, *, process: int, gpu: int, file: File, lvm: bool) -> AisFile:
+        """A file and a GPU's VRAM in one process. With `lvm`, LVM over local drives counts as a PCI device."""
+        key = (process, file, gpu, lvm)
+        found = self._files.get(key)
+        if found is None:
+            pci = file.device.name if lvm and file.lvm else file.pci
+            found = self._files[key] = AisFile(self, vfs, process=process, gpu=gpu, file=file, pci=pci)
+        return found
+
+    def reaches(self, process: int, pci: str | None, gpu: int) -> bool:
+        """Is it known that the device reaches the GPU?"""
+        return (process, pci, gpu) in self._reached
+
+    def check(self, vfs: FileIo, process: int, pci: str, gpu: int, file: File) -> None:
+        """May the device reach the GPU? Kept where it may."""
+        self.checks += 1
+        if self._visible[gpu] and vfs.p2p_distance(file, gpu) >= 0:
+            self._reached.add((process, pci, gpu))
+
+
+class AisFile:
+    """One file and the VRAM of one GPU, as one process has them: its calls of the ioctl."""
+
+    __slots__ = ("_ais", "_checked", "_lock", "_masks", "_pci", "_process", "_vfs", "file", "gpu")
+
+    def __init__(self, ais: Ais, vfs: FileIo, *, process: int, gpu: int, file: File, pci: str | None) -> None:
+        self._ais = ais
+        self._vfs = vfs
+        self._process = process
+        self.gpu = gpu
+        self.file = file
+        self._pci = pci
+        self._lock = ais.locks[gpu]
+        self._checked = False  # the device reaches the GPU
+        self._masks: tuple[int, int] | None = None  # what offsets have to be multiples of
 
     def rw(
-        self,
-        vfs: FileIo,
-        chain: Chain,
-        *,
-        process: int,
-        gpu: int,
-        file: File,
-        offset: int,
-        size: int,
-        vram_offset: int,
-        write: bool,
-        lvm: bool,
-        before_ps: int,
+        self, chain: Chain, offset: int, size: int, vram_offset: int, *, write: bool, before_ps: int
     ) -> Bytes:
         """One call, which blocks its thread; `before_ps` is what user space spent on the way here.
-
-        With `lvm`, LVM over local drives counts as a PCI device.
 
         Returns the bytes moved, fewer than asked for at the end of the file. Raises CallError: EINVAL for what is not
         aligned, ENODEV where no PCI device is behind the file (md RAID, dm-crypt, multipath, loop) or it cannot reach
         the GPU, and what the file system says.
         """
-        spec = self._spec
+        spec = self._ais.spec
         if spec is None:
-            yield Kind.IO_SUBMIT, before_ps
+            yield _SUBMIT, before_ps
             raise CallError("ENODEV")
         submit = before_ps + spec.ioctl
-        masks = self._passed.get((process, file, gpu))
-        if masks is None:
-            pci = file.device.name if lvm and file.lvm else file.pci
-            submit += self._check(vfs, process, pci, gpu, file)
-            if (process, pci, gpu) not in self._reached:
-                yield Kind.IO_SUBMIT, submit  # a pair that fails pays for the check at every call
+        if not self._checked:
+            submit += self._check(spec)
+            if not self._checked:
+                yield _SUBMIT, submit  # a pair that fails pays for the check at every call
                 raise CallError("ENODEV")
-            masks = self._passed[process, file, gpu] = _alignment(file)
+        masks = self._masks
         if masks is None or offset % masks[0] or size % masks[0] or vram_offset % masks[1]:
-            yield Kind.IO_SUBMIT, submit
+            yield _SUBMIT, submit
             raise CallError("EINVAL")
         pin = spec.pin + spec.page * -(-size // PAGE_BYTES)
-        lock = self.locks[gpu]
+        lock = self._lock
         if lock.wanted:  # calls queue for it: each takes its turn when it has come there, not before
-            yield Kind.IO_SUBMIT, submit
+            yield _SUBMIT, submit
             yield REACH
             submit = 0
         reached = chain.time_ps + submit
         wait = lock.take(reached, spec.pin) - reached
         begun = reached + wait + pin
-        if self._linked:
-            yield Kind.IO_SUBMIT, submit
+        if self._ais.linked:
+            yield _SUBMIT, submit
             _turn(chain, lock, reached + wait, spec.pin)
-            chain.spend(Kind.IO_PIN, begun)
+            chain.spend(_PIN, begun)
             submit = wait = pin = 0
+        file, vfs = self.file, self._vfs
         if vfs.plain(file, offset, size):  # the usual request
             direct = vfs.costs.direct
-            device = file.inode.device
+            begun += direct
+            device, gpu = file.inode.device, self.gpu
             end = -1
             if size <= EXPRESS_BYTES:
-                end = device.reserve(offset, size, gpu, begun + direct, write=write)
-            chain.spend_all(
-                (Kind.IO_SUBMIT, submit, Kind.IO_LOCK, wait, Kind.IO_PIN, pin, Kind.FILE_SYSTEM, direct)
-            )
-            if end >= 0:
-                yield Kind.DRIVE, end - begun - direct
+                end = device.reserve(offset, size, gpu, begun, write=write)
+            drive = end - begun if end >= 0 else 0
+            chain.spend_five(_SUBMIT, submit, _LOCK, wait, _PIN, pin, _FILE_SYSTEM, direct, _DRIVE, drive)
+            if drive:
                 yield REACH
             else:
                 at = chain.time_ps
                 yield Early(
-                    Kind.DRIVE,
-                    lambda moved: device.submit(offset, size, gpu, moved, write=write, at_ps=at),
+                    _DRIVE, lambda moved: device.submit(offset, size, gpu, moved, write=write, at_ps=at)
                 )
             done = size
         else:
-            yield Kind.IO_SUBMIT, submit, Kind.IO_LOCK, wait, Kind.IO_PIN, pin
+            yield _SUBMIT, submit, _LOCK, wait, _PIN, pin
             try:
-                done = yield from self._move(vfs, chain, file, offset, size, gpu=gpu, write=write)
+                done = yield from self._move(chain, offset, size, write)
             except CallError:
-                yield self._unpinned(chain, lock, spec.unpin)
+                self._unpin(chain, spec.unpin)
                 raise
-        chain.spend_all(self._unpinned(chain, lock, spec.unpin))
+        self._unpin(chain, spec.unpin)
         return done
 
-    def _unpinned(self, chain: Chain, lock: PinLock, unpin: int) -> tuple[int, ...]:
+    def _unpin(self, chain: Chain, unpin: int) -> None:
         reached = chain.time_ps
-        if self._linked:
-            _turn(chain, lock, lock.take(reached, unpin), unpin)
-            return ()
-        return Kind.IO_LOCK, lock.take(reached, unpin) - reached, Kind.IO_PIN, unpin
+        start = self._lock.take(reached, unpin)
+        if self._ais.linked:
+            _turn(chain, self._lock, start, unpin)
+        else:
+            chain.spend_two(_LOCK, start - reached, _PIN, unpin)
 
-    @staticmethod
-    def _move(
-        vfs: FileIo, chain: Chain, file: File, offset: int, size: int, *, gpu: int, write: bool
-    ) -> Bytes:
+    def _move(self, chain: Chain, offset: int, size: int, write: bool) -> Bytes:
         """The VFS until all is done, the file ends, or nothing moves any more."""
         done = stalled = 0
         while True:
-            moved = yield from vfs.dma(
-                file, offset + done, size - done, gpu=gpu, write=write, at_ps=chain.time_ps
+            moved = yield from self._vfs.dma(
+                self.file, offset + done, size - done, gpu=self.gpu, write=write, at_ps=chain.time_ps
             )
             done += moved
-            if done == size or (not write and offset + done >= file.size):
+            if done == size or (not write and offset + done >= self.file.size):
                 return done
             stalled = 0 if moved else stalled + 1
             if stalled == _ATTEMPTS:
                 raise CallError("EIO")
 
-    def _check(self, vfs: FileIo, process: int, pci: str | None, gpu: int, file: File) -> int:
-        """May the device reach the GPU? Kept where it may; returns the time that asking takes."""
-        if pci is None or (process, pci, gpu) in self._reached or self._spec is None:
+    def _check(self, spec: AisSpec) -> int:
+        """Ask whether the device reaches the GPU, where that is not known; returns the time that it takes."""
+        ais, pci = self._ais, self._pci
+        if pci is None:
             return 0
-        self.checks += 1
-        if self._visible[gpu] and vfs.p2p_distance(file, gpu) >= 0:
-            self._reached.add((process, pci, gpu))
-        return self._spec.p2p_check
+        known = ais.reaches(self._process, pci, self.gpu)
+        if not known:
+            ais.check(self._vfs, self._process, pci, self.gpu, self.file)
+        if ais.reaches(self._process, pci, self.gpu):
+            self._checked = True
+            self._masks = _alignment(self.file)
+        return 0 if known else spec.p2p_check
 
 
 def _turn(chain: Chain, lock: PinLock, start_ps: int, length_ps: int) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpusim.engine.timeline import Timeline
+from gpusim.engine.timeline import TURN_BITS, Timeline
 
 
 class PinLock:
@@ -20,14 +20,12 @@ class PinLock:
         "free_ps",
         "name",
         "row",
-        "turns",
         "wanted",
     )
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.free_ps = 0
-        self.turns = 0
         self.row = 0
         self.wanted = False
         self._use = Timeline(name)
@@ -47,12 +45,16 @@ class PinLock:
         if start >= self._turn_ps:
             self._credit()
             self._first_ps = start
-            self._turn_ps = self._use.bin_end_ps(start)
+            self._turn_ps = start + (start >> TURN_BITS) + 1000
         self.free_ps = start + length_ps
         self._busy_ps += length_ps
         self._turns += 1
-        self.turns += 1
         return start
+
+    @property
+    def turns(self) -> int:
+        """How many there were."""
+        return self._use.amount + self._turns
 
     def _credit(self) -> None:
         if self._turns:

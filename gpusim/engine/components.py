@@ -16,7 +16,7 @@ from gpusim.engine.fairness import Shape, fair_rates, use_of
 from gpusim.engine.fluid import REBASE_BYTES
 from gpusim.engine.links import Bundle, DirectedLink, Path
 from gpusim.engine.timeline import TURN_BITS
-from gpusim.engine.work import EPSILON_PS
+from gpusim.engine.work import EPSILON_PS, Call
 
 _MOST_SOLUTIONS = 4096  # of one signature
 _MOST_SIGNATURES = 256
@@ -116,6 +116,25 @@ class Component:
         stretch = now_ps - last
         for bundle in self.bundles:
             bundle.v += bundle.rate * stretch
+        self._passed(now_ps, stretch)
+
+    def take(self, finished: list[Call], now_ps: int) -> None:
+        """Settle, and move all flows that have ended to `finished`."""
+        stretch = now_ps - self.settled_ps
+        if stretch:
+            self._passed(now_ps, stretch)
+        for bundle in self.bundles:
+            rate = bundle.rate
+            v = bundle.v + rate * stretch
+            bundle.v = v
+            ends = bundle.ends
+            if ends and ends[0] <= v + rate * EPSILON_PS:
+                beyond = bundle.take(finished, now_ps)
+                if beyond:
+                    bundle.corrected(0, -beyond)
+
+    def _passed(self, now_ps: int, stretch: int) -> None:
+        """The solution was in force for a stretch of time."""
         solution = self._solution
         if now_ps < self._turn_ps:
             if not solution.dwell_ps:
@@ -129,6 +148,9 @@ class Component:
         self._dwelt.append(solution)
         self.credit()
         self._turn_ps = now_ps + (now_ps >> TURN_BITS) + 1000
+        for bundle in self.bundles:
+            if bundle.v > REBASE_BYTES:
+                bundle.rebase()
 
     def credit(self) -> None:
         """Tell the links what they have carried up to the last settling."""
@@ -255,9 +277,6 @@ class Component:
         for bundle in bundles:
             calls = bundle.calls
             if calls:
-                if bundle.v > REBASE_BYTES:
-                    bundle.rebase()
-                    calls = bundle.calls
                 ends = bundle.ends
                 while ends[0] not in calls:
                     heappop(ends)

@@ -14,53 +14,89 @@ from collections.abc import Sequence
 
 from gpusim.engine.flows import Hop, Network
 from gpusim.engine.links import DirectedLink
+from gpusim.engine.timeline import TURN_BITS
 
 
 class Lane:
-    """What small transfers keep of one direction of a link: the work ahead of the next one, and what is not credited.
+    """When one direction of a link has done the small transfers that were announced up to now."""
 
-    `ahead_ps` is the work that was there at `last_ps`; it shrinks with time. A transfer may be announced before it
-    begins: it finds the work of the time of its announcement, so that the link is never kept idle for it.
-    """
-
-    __slots__ = ("ahead_ps", "busy_ps", "bytes", "first_ps", "last_ps", "link", "turn_ps")
+    __slots__ = ("free_ps", "link")
 
     def __init__(self, link: DirectedLink) -> None:
         self.link = link
-        self.ahead_ps = 0
+        self.free_ps = 0
+
+
+class _Size:
+    """Transfers of one size over a path: the turn of each on every lane, and how many were not credited."""
+
+    __slots__ = ("bytes", "count", "turns")
+
+    def __init__(self, size_bytes: int, turns: tuple[tuple[Lane, int], ...]) -> None:
+        self.bytes = size_bytes
+        self.turns = turns
+        self.count = 0
+
+
+_MOST_SIZES = 64
+
+
+class Row:
+    """The lanes of a path, with the picoseconds that a byte takes of each, and what is not credited to their links."""
+
+    __slots__ = ("_sizes", "first_ps", "lanes", "last_ps", "size", "turn_ps")
+
+    def __init__(self, lanes: tuple[tuple[Lane, float], ...]) -> None:
+        self.lanes = lanes
+        self._sizes: dict[int, _Size] = {}
+        self.size = self.of(1)  # the last one
+        self.first_ps = 0
         self.last_ps = 0
-        self.first_ps = 0  # of what is not credited
-        self.turn_ps = 0
-        self.bytes = 0
-        self.busy_ps = 0
+        self.turn_ps = 0  # from here on is another bin
+
+    def of(self, size_bytes: int) -> _Size:
+        """What is known of transfers of a size."""
+        found = self._sizes.get(size_bytes)
+        if found is None:
+            if len(self._sizes) >= _MOST_SIZES:
+                self.credit()
+                self._sizes.clear()
+            turns = tuple((lane, int(size_bytes * ps_per_byte) + 1) for lane, ps_per_byte in self.lanes)
+            found = self._sizes[size_bytes] = _Size(size_bytes, turns)
+        self.size = found
+        return found
 
     def credit(self) -> None:
-        """Tell the link's timeline what was carried up to now."""
-        if self.bytes:
-            link = self.link
-            link.entered_bytes += self.bytes
-            link.meter.timeline.add(self.first_ps, self.last_ps, self.bytes, self.busy_ps)
-            self.bytes = 0
-            self.busy_ps = 0
+        """Tell the links' timelines what was carried up to now."""
+        for size in self._sizes.values():
+            count = size.count
+            if count:
+                size.count = 0
+                moved = count * size.bytes
+                for lane, taken in size.turns:
+                    lane.link.entered_bytes += moved
+                    lane.link.meter.timeline.add(self.first_ps, self.last_ps, moved, count * taken)
 
 
 class Express:
     """Reservations on the links of one network."""
 
+    __slots__ = ("_env", "_lanes", "_network", "_rows", "transfers")
+
     def __init__(self, network: Network) -> None:
         self._network = network
         self._env = network.env
         self._lanes: dict[str, Lane] = {}
-        self._paths: dict[tuple[Hop, ...], tuple[tuple[Lane, float], ...]] = {}
+        self._rows: dict[tuple[Hop, ...], Row] = {}
         self.transfers = 0
 
-    def path(self, hops: Sequence[Hop]) -> tuple[tuple[Lane, float], ...]:
-        """The lanes of a path with the picoseconds that a byte takes of each. KeyError for an unknown link."""
+    def path(self, hops: Sequence[Hop]) -> Row:
+        """The lanes of a path. Raises KeyError for an unknown link."""
         key = tuple(hops)
-        found = self._paths.get(key)
+        found = self._rows.get(key)
         if found is None:
-            found = self._paths[key] = tuple((self._lane(name), cost) for name, cost in key)
-            found = self._paths[key] = tuple((lane, cost / lane.link.capacity) for lane, cost in found)
+            lanes = [(self._lane(name), cost) for name, cost in key]
+            found = self._rows[key] = Row(tuple((lane, cost / lane.link.capacity) for lane, cost in lanes))
         return found
 
     def _lane(self, name: str) -> Lane:
@@ -69,39 +105,43 @@ class Express:
             lane = self._lanes[name] = Lane(self._network.link(name))
         return lane
 
-    @staticmethod
-    def idle(path: tuple[tuple[Lane, float], ...]) -> bool:
+    def idle(self, row: Row) -> bool:
         """Does no flow hold a link of the path?"""
-        for lane, _ in path:  # noqa: SIM110 - a generator would cost more than the links
+        network = self._network
+        if not network.busy and not network.unsettled:
+            return True
+        for lane, _ in row.lanes:  # noqa: SIM110 - a generator would cost more than the links
             if lane.link.held:
                 return False
         return True
 
-    def reserve(self, path: tuple[tuple[Lane, float], ...], size_bytes: int, at_ps: int) -> int:
-        """Take a turn on all links of the path for a transfer that begins at `at_ps`, now or later; returns the end."""
+    def reserve(self, row: Row, size_bytes: int, at_ps: int) -> int:
+        """Take a turn on all links of the path for a transfer that begins at `at_ps`, now or later; returns the end.
+
+        A transfer may be announced before it begins: it finds the work of the time of its announcement, so that the
+        link is never kept idle for it.
+        """
         now = self._env._now
         self.transfers += 1
-        longest = 1
-        for lane, ps_per_byte in path:
-            taken = int(size_bytes * ps_per_byte) + 1
-            ahead = lane.ahead_ps - now + lane.last_ps
-            if ahead > 0:
-                ahead += taken
-            else:
-                ahead = taken
-            lane.ahead_ps = ahead
-            if now >= lane.turn_ps:
-                lane.credit()
-                lane.first_ps = now
-                lane.turn_ps = lane.link.meter.timeline.bin_end_ps(now)
-            lane.last_ps = now
-            lane.bytes += size_bytes
-            lane.busy_ps += taken
-            if ahead > longest:  # noqa: PLR1730 - max() would cost twice as much
-                longest = ahead
-        return at_ps + longest
+        if now >= row.turn_ps:
+            row.credit()
+            row.first_ps = now
+            row.turn_ps = now + (now >> TURN_BITS) + 1000
+        row.last_ps = now
+        size = row.size
+        if size.bytes != size_bytes:
+            size = row.of(size_bytes)
+        size.count += 1
+        end = now + 1
+        for lane, taken in size.turns:
+            free = lane.free_ps
+            free = (free if free > now else now) + taken
+            lane.free_ps = free
+            if free > end:  # noqa: PLR1730 - max() would cost twice as much
+                end = free
+        return at_ps + end - now
 
     def settle(self) -> None:
         """Credit everything to the links; at the end of a run."""
-        for lane in self._lanes.values():
-            lane.credit()
+        for row in self._rows.values():
+            row.credit()

@@ -19,7 +19,7 @@ from gpusim.engine.environment import Environment
 from gpusim.engine.fluid import per_ps
 from gpusim.engine.links import Bundle, DirectedLink, Path
 from gpusim.engine.timeline import Timeline
-from gpusim.engine.work import EPSILON_PS, Call, Work, check_job
+from gpusim.engine.work import Call, Work, check_job
 
 #: the name of a link's direction, and the capacity that one byte takes of it
 Hop = tuple[str, float]
@@ -258,14 +258,8 @@ class Network:
         finished: list[Call] = []
         for component in self._components:
             if component.next_ps is not None and component.next_ps <= now:
-                component.settle(now)
+                component.take(finished, now)
                 self.unsettled[component] = None
-                for bundle in component.bundles:
-                    ends = bundle.ends
-                    if ends and ends[0] <= bundle.v + bundle.rate * EPSILON_PS:
-                        beyond = bundle.take(finished, now)
-                        if beyond:
-                            bundle.corrected(0, -beyond)
         if len(finished) > 1:
             finished.sort(key=_ORDER)  # ends in the same picosecond are told in the order of their starts
         self._waking = True

@@ -125,10 +125,11 @@ class Recorder:
 class Chain:
     """The critical path of one actor: `sums[kind]` picoseconds, in all `time_ps`."""
 
-    __slots__ = ("_recorder", "row", "sums", "time_ps", "who")
+    __slots__ = ("_plain", "_recorder", "row", "sums", "time_ps", "who")
 
     def __init__(self, recorder: Recorder, who: int = 0) -> None:
         self._recorder = recorder
+        self._plain = recorder.in_stages is None and not recorder.spans  # sums are all there is
         self.who = who
         self.sums: list[int] = [0] * recorder.kinds
         self.time_ps = 0
@@ -182,6 +183,41 @@ class Chain:
             if length > 0:
                 sums[kind] += length
                 self.time_ps += length
+
+    def spend_two(self, kind: int, length: int, next_kind: int, next_length: int) -> None:
+        """`spend_all` of two pieces, in short."""
+        if self._plain:
+            sums = self.sums
+            sums[kind] += length
+            sums[next_kind] += next_length
+            self.time_ps += length + next_length
+        else:
+            self.spend_all((kind, length, next_kind, next_length))
+
+    def spend_five(
+        self,
+        kind: int,
+        length: int,
+        kind2: int,
+        length2: int,
+        kind3: int,
+        length3: int,
+        kind4: int,
+        length4: int,
+        kind5: int,
+        length5: int,
+    ) -> None:
+        """`spend_all` of five pieces, in short."""
+        if self._plain:
+            sums = self.sums
+            sums[kind] += length
+            sums[kind2] += length2
+            sums[kind3] += length3
+            sums[kind4] += length4
+            sums[kind5] += length5
+            self.time_ps += length + length2 + length3 + length4 + length5
+        else:
+            self.spend_all((kind, length, kind2, length2, kind3, length3, kind4, length4, kind5, length5))
 
     def meet(self, kind: int, row: int) -> None:
         """What comes now also needed the end of `row`, which has come: only a what-if can tell that it matters."""

@@ -8,7 +8,7 @@ from heapq import heapreplace
 from math import ceil, inf
 
 from gpusim.engine.environment import Environment
-from gpusim.engine.express import Express, Lane
+from gpusim.engine.express import Express, Row
 from gpusim.engine.flows import Hop, Network, Ride, Way
 from gpusim.engine.links import DirectedLink
 from gpusim.hardware.drive_spec import DriveSpec
@@ -24,20 +24,16 @@ EXPRESS_BYTES = 32 << 10
 class Route:
     """A way between a drive and where its data go: see `Drive.route`. `way` is that of one request alone."""
 
-    __slots__ = ("delay_ps", "lanes", "other_ways", "path", "way", "write")
+    __slots__ = ("latency_ps", "other_ways", "path", "row", "units", "way", "write")
 
     def __init__(
-        self,
-        write: bool,
-        delay_ps: int,
-        path: tuple[Hop, ...],
-        lanes: tuple[tuple[Lane, float], ...],
-        way: Way,
+        self, write: bool, latency_ps: int, units: list[int], path: tuple[Hop, ...], row: Row, way: Way
     ) -> None:
         self.write = write
-        self.delay_ps = delay_ps
+        self.latency_ps = latency_ps
+        self.units = units  # when each of the drive's units for this direction is free: a heap
         self.path = path
-        self.lanes = lanes
+        self.row = row
         self.way = way
         self.other_ways: dict[float, Way] = {}  # by the rate of what stands for many commands
 
@@ -153,25 +149,32 @@ class Drive:
         """A way for data beyond the drive's own link; `delay_ps` is added to the latency of its requests."""
         path = (self._own[write], *hops)
         way = self._network.way(path, self._stream[write])
-        return Route(write, delay_ps, path, self._express.path(path), way)
+        latency = self._latency[write] + delay_ps
+        return Route(write, latency, self._free[write], path, self._express.path(path), way)
 
     def reserve(self, size_bytes: int, route: Route, at_ps: int) -> int:
         """Begin a small request at `at_ps`, now or later; returns its end, or -1 where it has to be submitted.
 
         Nothing waits for it here, so it costs no event.
         """
-        if size_bytes > EXPRESS_BYTES or not self._express.idle(route.lanes):
+        express = self._express
+        if size_bytes > EXPRESS_BYTES or not express.idle(route.row):
             return -1
-        return self._express.reserve(route.lanes, size_bytes, self._ready(size_bytes, route, at_ps))
+        units = route.units  # as in `_ready`, which is not called: this is what small requests are made of
+        free = units[0]
+        ready = (free if free > at_ps else at_ps) + route.latency_ps
+        heapreplace(units, ready)
+        if route.write:
+            ready = self.cache.take(size_bytes, ready)
+        return express.reserve(route.row, size_bytes, ready)
 
     def _ready(self, size_bytes: int, route: Route, at_ps: int) -> int:
         """When a request that comes at `at_ps` can begin to move its data."""
-        write = route.write
-        units = self._free[write]
+        units = route.units
         free = units[0]
-        ready = (free if free > at_ps else at_ps) + self._latency[write] + route.delay_ps
+        ready = (free if free > at_ps else at_ps) + route.latency_ps
         heapreplace(units, ready)
-        return self.cache.take(size_bytes, ready) if write else ready
+        return self.cache.take(size_bytes, ready) if route.write else ready
 
     def submit(
         self,
@@ -190,8 +193,8 @@ class Drive:
         turns = None
         way = route.way
         if size_bytes <= EXPRESS_BYTES:
-            if self._express.idle(route.lanes):
-                env.call_at(self._express.reserve(route.lanes, size_bytes, ready), done)
+            if self._express.idle(route.row):
+                env.call_at(self._express.reserve(route.row, size_bytes, ready), done)
                 return
         elif stream is None:
             turns = self._turns[route.write]

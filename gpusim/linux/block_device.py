@@ -102,7 +102,10 @@ class Disk:
         write: bool,
         extra: tuple[Hop, ...] = (),
     ) -> int:
-        return self.drive.reserve(size_bytes, self._route(target, write, extra), at_ps)
+        route = self._routes.get((target, write, extra))
+        if route is None:
+            route = self._route(target, write, extra)
+        return self.drive.reserve(size_bytes, route, at_ps)
 
     def submit(
         self,

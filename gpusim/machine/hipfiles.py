@@ -86,12 +86,16 @@ class HipFiles:
 
     def totals(self, uses: list[ResourceUse]) -> list[IoTotal]:
         """What became of all requests, by path and direction."""
+        for library in self.libraries.values():
+            library.settle()
         return io_totals(
             self.log, limits=lambda _, start, end: _in_use(uses, start, end), recorded=self._recorded
         )
 
     def statistics(self) -> dict[str, dict[str, object]]:
         """What ais-stats shows of each process that has used a file."""
+        for library in self.libraries.values():
+            library.settle()
         return {
             name: found
             for name, library in self.libraries.items()

@@ -121,7 +121,10 @@ class Layout:
         """The blocks of a share, in the order in which they are asked for."""
         job, step = self.job, self.job.io_size
         draw = random.Random(f"{seed}.{share.number}") if job.shuffled else None
+        in_file, in_buffer = self._in_file, self._in_buffer
+        first_byte, first_place = job.file_offset, job.buffer_offset
+        short = -1 if self._endless or self._last == step else self.blocks - 1
         for block in count(share.first) if self._endless else range(share.first, share.end):
-            place = draw.randrange(self._in_file) if draw else block % self._in_file
-            size = self._last if block == self.blocks - 1 and not self._endless else step
-            yield job.file_offset + place * step, job.buffer_offset + block % self._in_buffer * step, size
+            place = draw.randrange(in_file) if draw else block % in_file
+            size = self._last if block == short else step
+            yield first_byte + place * step, first_place + block % in_buffer * step, size

@@ -9,6 +9,7 @@ from __future__ import annotations
 from array import array
 from collections import Counter
 from collections.abc import Sequence
+from itertools import chain, repeat
 from typing import Any
 
 import numpy as np
@@ -160,7 +161,7 @@ class IoLog:
         parts = [(series, series.rows()) for series in self.series.values()]
         whole = np.concatenate([rows for _, rows in parts] or [np.zeros((0, len(FIELDS)), dtype=np.int64)])
         words = {
-            name: [getattr(series, name) for series, rows in parts for _ in range(len(rows))]
+            name: list(chain(*(repeat(getattr(series, name), len(rows)) for series, rows in parts)))
             for name in ("process", "path", "direction")
         }
         return words | {name: whole[:, column] for column, name in enumerate(FIELDS)}

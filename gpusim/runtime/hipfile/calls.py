@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpusim.driver.ais import Bytes
+from gpusim.driver.ais import AisFile, Bytes
 from gpusim.engine.record import Chain
 from gpusim.engine.stages import Stages
 from gpusim.errors import CallError
@@ -34,35 +34,48 @@ class Calls:
         self._call = library.costs.call
         self._queries = 2 * library.costs.query  # HIP is asked twice about a buffer that is not registered
         self._faulty = FaultPlace.FASTPATH in library.injector.places
+        self._started = False  # has this thread made a fast-path request?
+        self._open: AisFile | None = None  # the file and the GPU of the last one
         self._pages = hip.node.host_spec.pages
         self.chain = chain
 
     def ais(self, request: Request, size: int) -> Bytes:
         """The fast path's one ioctl."""
-        library = self._library
         buffer, chain = request.buffer, self.chain
         before = self._call if buffer.registered else self._call + self._queries
-        if chain.who not in library.started:
-            library.started.add(chain.who)
-            before += library.costs.first_call
+        if not self._started:
+            before += self._first_call()
         if self._faulty:
             try:
-                size = library.injector.limit(FaultPlace.FASTPATH, request.file.name, size)
+                size = self._library.injector.limit(FaultPlace.FASTPATH, request.file.name, size)
             except CallError as error:
                 return _fails(error, before)
-        return library.ais.rw(
-            self._kernel,
-            chain,
-            process=library.number,
-            gpu=buffer.gpu,
-            file=request.file,
-            offset=request.file_offset,
-            size=size,
-            vram_offset=request.buffer_offset,
-            write=request.write,
-            lvm=library.config.revision.lvm,
-            before_ps=before,
+        opened = self._open
+        if opened is None or opened.file is not request.file or opened.gpu != buffer.gpu:
+            opened = self._reopen(request)
+        return opened.rw(
+            chain, request.file_offset, size, request.buffer_offset, write=request.write, before_ps=before
         )
+
+    def _first_call(self) -> int:
+        """What the first fast-path call of a thread costs more; 0 if it has made one."""
+        self._started = True
+        library, who = self._library, self.chain.who
+        if who in library.started:
+            return 0
+        library.started.add(who)
+        return library.costs.first_call
+
+    def _reopen(self, request: Request) -> AisFile:
+        library = self._library
+        self._open = library.ais.of(
+            self._kernel,
+            process=library.number,
+            gpu=request.buffer.gpu,
+            file=request.file,
+            lvm=library.config.revision.lvm,
+        )
+        return self._open
 
     def map_bounce(self, request: Request, size: int) -> Stages:
         """A request of the fallback begins here, so it pays for its way to here too."""

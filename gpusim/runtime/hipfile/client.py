@@ -13,16 +13,20 @@ from gpusim.runtime.hipfile.scoring import Reason, Request
 from gpusim.runtime.hipfile.statistics import Histograms
 from gpusim.runtime.io_log import Series
 
+_ACCEPTED = Reason.ACCEPTED
 _UNALIGNED = frozenset({Reason.FILE_OFFSET_UNALIGNED, Reason.SIZE_UNALIGNED, Reason.BUFFER_UNALIGNED})
 
 
 class Client:
     """Requests one after another on `chain`. Whoever serves one tells `answered` or `failed` of it.
 
-    `close` lays what the last ones spent to their path.
+    `close` lays what the last ones spent to their path, and tells the statistics of those that were like each other.
     """
 
     __slots__ = (
+        "_alike",
+        "_alike_bytes",
+        "_alike_ps",
         "_chain",
         "_library",
         "_mark",
@@ -42,10 +46,16 @@ class Client:
         self._path = ""
         self._series: Series | None = None
         self._part: Histograms | None = None  # what ais-stats shows of the path in use
+        self._alike = (
+            0  # requests of `_alike_bytes` each that the statistics were not told, in `_alike_ps` together
+        )
+        self._alike_bytes = 0
+        self._alike_ps = 0
         self._mark = chain.sums.copy()
         self._recorded = hip.node.recorder.on
         self.calls = Calls(hip, library, chain)
         self.outcome = Outcome()
+        library.clients[self] = None
 
     def request(self, request: Request) -> Bytes:
         """Serve one. Raises CallError."""
@@ -54,18 +64,32 @@ class Client:
     def answered(self, request: Request, start_ps: int, moved: int) -> None:
         """The request of `start_ps` moved so many bytes, just now."""
         outcome, end = self.outcome, self._chain.time_ps
+        reason = outcome.reason
         series = self._series
         if series is None or outcome.path != self._path:
             series = self._to(outcome.path, request.buffer.gpu)
-        series.add(start_ps, end, moved, outcome.reason)
-        if outcome.reason is not Reason.ACCEPTED:
+        series.add(start_ps, end, moved, reason)
+        if reason is _ACCEPTED and self._part is not None:
+            if moved != self._alike_bytes:
+                self._tell()
+                self._alike_bytes = moved
+            self._alike += 1
+            self._alike_ps += end - start_ps
+            return
+        if reason is not _ACCEPTED:
             self._went_elsewhere(request)
         if self._part is not None:
-            self._part.add(moved, end - start_ps, unaligned=outcome.reason in _UNALIGNED)
+            self._part.add(moved, end - start_ps, unaligned=reason in _UNALIGNED)
         elif self._library.statistics.level:
             self._library.statistics.served(
                 request.buffer.gpu, series.path, write=self._write, size=moved, time_ps=0, unaligned=False
             )
+
+    def _tell(self) -> None:
+        """Tell the statistics of the requests that were alike."""
+        if self._alike and self._part is not None:
+            self._part.add(self._alike_bytes, self._alike_ps, unaligned=False, count=self._alike)
+        self._alike = self._alike_ps = 0
 
     def queued(self, kind: int, duration_ps: int) -> None:
         """The request that was answered last had waited so long before it was begun."""
@@ -95,7 +119,7 @@ class Client:
 
     def _to(self, path: str, gpu: int) -> Series:
         """The series of a path; what was spent since the last change belongs to the one before."""
-        self.close()
+        self.charge()
         self._path = path
         kept = "fastpath" if path == "fastpath" else "fallback"
         statistics = self._library.statistics
@@ -104,8 +128,14 @@ class Client:
         self._series = self._library.log.of(self._library.process, kept, self._write)
         return self._series
 
-    def close(self) -> None:
+    def charge(self) -> None:
         """Lay what was spent since the last time to the path in use."""
+        self._tell()
         if self._series is not None:
             self._series.charge(self._mark, self._chain.sums)
             self._mark = self._chain.sums.copy()
+
+    def close(self) -> None:
+        """There are no more requests."""
+        self.charge()
+        self._library.clients.pop(self, None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Protocol
 
 from gpusim.driver.ais import Ais
 from gpusim.engine.environment import Environment
@@ -37,6 +38,14 @@ _MEMORY: Mapping[Allocator, MemoryType] = {
     Allocator.HIP_MALLOC_MANAGED: MemoryType.MANAGED,
     Allocator.MANAGED_GLOBAL: MemoryType.MANAGED,
 }
+
+
+class Charged(Protocol):
+    """Who keeps count of its own requests for a while."""
+
+    def charge(self) -> None:
+        """Tell all of them."""
+        ...
 
 
 class HipFile:
@@ -79,9 +88,15 @@ class HipFile:
         self.batch_runs = config.revision.batch_runs or patched_pool
         self.pool = Pool(env, f"{process}.hipfile_pool", pool_threads)
         self.started: set[int] = set()  # threads that have made a fast-path request
+        self.clients: dict[Charged, None] = {}  # those at work
         self.users = 0  # of the driver: opened implicitly by the first registration
         self.records: dict[str, FileRecord] = {}
         self._buffers: set[Allocation] = set()
+
+    def settle(self) -> None:
+        """Bring all counts up to now."""
+        for client in self.clients:
+            client.charge()
 
     def register_file(self, name: str, *, opened_direct: bool) -> Stages:
         """hipFileHandleRegister. Raises CallError for a file that is registered, or cannot be opened so."""

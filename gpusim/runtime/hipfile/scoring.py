@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from enum import StrEnum
 
 from gpusim.linux.file import File
+from gpusim.runtime.hipfile import codes
 from gpusim.runtime.hipfile.config import Configuration
 from gpusim.runtime.hipfile.registration import BufferRecord, FileRecord, MemoryType
 
@@ -67,11 +68,12 @@ class Request:
 class Lasting:
     """What scores find out of file and buffer alone, kept for requests that differ in their offsets only."""
 
-    __slots__ = ("accepted", "accepts", "base", "fallback", "file_mask", "memory_mask")
+    __slots__ = ("accepted", "accepts", "base", "fallback", "file_mask", "length", "memory_mask")
 
     def __init__(self, request: Request, config: Configuration) -> None:
         record = request.record
         self.base = request.buffer.address
+        self.length = request.buffer.length
         self.accepts = bool(record.offset_align and record.mem_align) and not any(
             True for _ in _lasting_refusals(request, config)
         )
@@ -79,6 +81,19 @@ class Lasting:
         self.memory_mask = record.mem_align - 1
         self.fallback = score(fallback_refusals(request, config), FALLBACK_SCORE)
         self.accepted = ((FASTPATH_SCORE, Reason.ACCEPTED), self.fallback)  # where the fast path accepts
+
+    def fits(self, offset: int, place: int, size: int) -> bool:
+        """Does the fast path accept this request, and is its range good and below the cap?"""
+        return (
+            self.accepts
+            and offset >= 0
+            and place >= 0
+            and size <= self.length - place  # and `place` is not at the end:
+            and (size > 0 or place < self.length)
+            and size <= codes.MOST_BYTES
+            and not (offset | size) & self.file_mask
+            and not (self.base + place) & self.memory_mask
+        )
 
 
 def _divides(alignment: int, number: int) -> bool:

@@ -31,15 +31,14 @@ class Histograms:
         self.errors = 0
         self.unaligned = 0
 
-    def add(self, size: int, time_ps: int, *, unaligned: bool) -> None:
-        """A request of `size` bytes was served."""
-        at = size.bit_length() - _FIRST_BUCKET_BITS
-        if not 0 <= at < _BUCKETS:
-            at = bucket(size)
-        self.count[at] += 1
-        self.size_bytes[at] += size
+    def add(self, size: int, time_ps: int, *, unaligned: bool, count: int = 1) -> None:
+        """`count` requests of `size` bytes each were served, in `time_ps` together."""
+        at = bucket(size)
+        self.count[at] += count
+        self.size_bytes[at] += size * count
         self.time_ps[at] += time_ps
-        self.unaligned += unaligned
+        if unaligned:
+            self.unaligned += count
 
     def summary(self) -> dict[str, Any]:
         return {
