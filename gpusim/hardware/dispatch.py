@@ -80,10 +80,13 @@ class Dispatch:
         if stream.translation_ps is None and not grouped:
             walked_ps = 0.0
         # and so do atomics that only one of them can do at a time
-        serial_ps = stream.serial_ps * self.slots * pace(Kind.CONTENTION)
+        self._serial_ps = serial_ps = stream.serial_ps * self.slots * pace(Kind.CONTENTION)
         self._translation_pace = pace(Kind.TRANSLATION)
         added_ps = (stream.translation_ps or 0) * self._translation_pace
-        alone_ps = max(moving_ps + added_ps, walked_ps * self._translation_pace, serial_ps)
+        self._moving_ps = moving_ps
+        self._walking_ps = max(moving_ps + added_ps, walked_ps * self._translation_pace)
+        alone_ps = max(self._walking_ps, serial_ps)
+        self.step_ps = alone_ps  # of a step with nobody else on the memory
         self.waiting = 1.0 - moving_ps / alone_ps  # share of a step beside moving its bytes
         self.waiting_kind = Kind.CONTENTION if serial_ps == alone_ps else Kind.TRANSLATION
         self.alone_ps = int(alone_ps * 1.01) + 2  # a step that takes longer shared the memory
@@ -94,6 +97,7 @@ class Dispatch:
         if stream.lanes:  # its instructions access a page a lane: waves wait for several pages at once
             self._wave, self.fault, self.runs_ahead = LaneWave, send_lanes, False
         self.free_ps = self.job_class.alone_ps(self.hbm_bytes)
+        self._classes = [self.job_class]  # all that its wavefronts may be in
         self.far = vm.far_from  # states from here on lie behind a link
         self._link_cap = link_cap_bytes_per_s / pace(Kind.ZERO_COPY_LINK)
         self._next = 0  # frontier order: the next step to hand out
@@ -225,6 +229,32 @@ class Dispatch:
         elif base is not None:
             self.fill(base)
 
+    # -- atomics that others share ---------------------------------------------------------------------------------
+
+    @property
+    def lines_use(self) -> float:
+        """Share of the time of the lines that its atomics go to, if nobody else works on them."""
+        return self._serial_ps / max(self._walking_ps, self._serial_ps) if self._serial_ps else 0.0
+
+    def slow_atomics(self, factor: float) -> None:
+        """Its atomics take `factor` times as long as alone: those of a stretch in flight, and of wavefronts that begin.
+
+        Wavefronts that step one by one keep their pace until they retire.
+        """
+        if self.dead:
+            return
+        serial_ps = self._serial_ps * factor
+        self.step_ps = alone_ps = max(self._walking_ps, serial_ps)
+        self.waiting = 1.0 - self._moving_ps / alone_ps
+        self.waiting_kind = Kind.CONTENTION if serial_ps == alone_ps else Kind.TRANSLATION
+        self.alone_ps = int(alone_ps * 1.01) + 2
+        self.job_class = self.gpu.hbm.job_class(self.hbm_bytes * 1e12 / alone_ps)
+        self.free_ps = self.job_class.alone_ps(self.hbm_bytes)
+        if self.job_class not in self._classes:
+            self._classes.append(self.job_class)
+        if self._stretch is not None:
+            self._stretch.keep_pace()
+
     # -- stretches -------------------------------------------------------------------------------------------------
 
     def _whole_is_mapped(self) -> bool:
@@ -261,7 +291,7 @@ class Dispatch:
     def _invalidated(self, region_first: int, region_last: int) -> None:
         """Pages were unmapped: cut the stretch in flight; it goes on as far as its pages are still there."""
         now = self.env.now
-        self.gpu.hbm.take_back(lambda job: job.start_ps > now and job.memory_class is self.job_class)
+        self.gpu.hbm.take_back(lambda job: job.start_ps > now and job.memory_class in self._classes)
         stretch = self._stretch
         if stretch is None:
             return

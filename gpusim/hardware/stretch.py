@@ -24,6 +24,7 @@ class Stretch:
     __slots__ = (
         "_base",
         "_capped",
+        "_class",
         "_dispatch",
         "_done",
         "_flows",
@@ -33,6 +34,7 @@ class Stretch:
         "_since",
         "_slots_ps",
         "_start",
+        "_step_ps",
         "_ways",
         "first",
         "steps",
@@ -57,6 +59,8 @@ class Stretch:
         self._done = done
         self._start = self._since = dispatch.env.now
         self._slots_ps = 0
+        self._class = dispatch.job_class
+        self._step_ps = dispatch.step_ps
         self._capped = dispatch.job_class.capped_ps
         local, ways = dispatch.step_parts(first)
         self._open = (local > 0) + len(ways)
@@ -84,13 +88,17 @@ class Stretch:
             self._slots_ps = self._slot_time()
             self._since = self._dispatch.env.now
             self.weight = weight
-            if self._job is not None:
-                self._job.reweight(weight)
+            self.keep_pace()
             for flow in list(self._flows):
                 path, per_step = self._ways[flow]
                 left = flow.size_bytes - flow.cut()
                 self._flows.remove(flow)
                 self._send(path, left, per_step)
+
+    def keep_pace(self) -> None:
+        """Its steps take as long as those of the dispatch do now."""
+        if self._job is not None:
+            self._job.reweight(self.weight * self._step_ps / self._dispatch.step_ps)
 
     def _slot_time(self) -> int:
         """Picoseconds of all slots together so far."""
@@ -120,7 +128,7 @@ class Stretch:
         if kind is Kind.ZERO_COPY_LINK:
             parts = [(Kind.ZERO_COPY_LINK, length)]
         else:
-            capped = dispatch.job_class.capped_ps - self._capped
+            capped = self._class.capped_ps - self._capped
             if 2 * capped >= length:
                 alone = min(length, self._slot_time() // min(dispatch.slots, self.steps))
                 waiting = round(alone * dispatch.waiting)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
+from gpusim.hardware.coherence import LineCosts
 from gpusim.linux.io_costs import IoCosts
 from gpusim.linux.library_costs import LibraryCosts
 from gpusim.spec import Duration, Rate, Size, Spec
@@ -67,5 +68,6 @@ class HostSpec(Spec):
     registration: RegistrationCosts | None = Field(
         default=None, description="without it nothing can be registered"
     )
+    atomics: LineCosts | None = Field(default=None, description="atomics of a thread; none: not known")
     swap: SwapSpec | None = Field(default=None, description="without it the node has no swap")
     hipfile: LibraryCosts | None = Field(default=None, description="calls of hipFile; none: not known")

@@ -147,6 +147,13 @@ class ChildCalls:
         """A CPU access of the child."""
         yield from self._touch(self._child, thread, allocation, first, size, write=write)
 
+    def host_atomics(
+        self, thread: Any, allocation: Allocation, first: int, size: int, *, times: int
+    ) -> Steps:
+        """The child's memory is its own: no GPU updates it."""
+        for _ in range(times):
+            yield from self.host_touch(thread, allocation, first, size, write=True)
+
     def outstanding(self, stream: str | None) -> list[Any]:
         return []
 

@@ -24,9 +24,10 @@ from gpusim.engine.mutex import Mutex
 from gpusim.engine.record import Chain, Recorder
 from gpusim.engine.stages import Stages
 from gpusim.errors import SimulatedFailure
+from gpusim.hardware.coherence import SharedLines
 from gpusim.hardware.flights import Flights
 from gpusim.hardware.gpu import Gpu
-from gpusim.linux.address_space import HostMemory
+from gpusim.linux.address_space import HostMemory, Vma
 from gpusim.linux.file import File
 from gpusim.linux.file_io import FileIo
 from gpusim.linux.host_spec import HostSpec
@@ -142,6 +143,7 @@ class Hip:
         self.peer_sdma = peer_sdma  # and between GPUs?
         self.files: Mapping[str, File] = files or {}
         self.flights = Flights(node.env)
+        self.lines: dict[Vma, SharedLines] = {}  # of buffers that CPU threads and kernels update by atomics
         self._live: dict[str, Allocation] = {}
         self._held: dict[Allocation, None] = {}  # what takes memory: also what is being allocated or freed
         self._claimed: set[str] = set()

@@ -9,11 +9,13 @@ from typing import Any, Protocol
 from gpusim.engine.record import Chain, Snapshot
 from gpusim.errors import InputError, Problem, SimulatedFailure
 from gpusim.hardware.access import AccessStream
+from gpusim.hardware.coherence import SharedLines
 from gpusim.hardware.dispatch import Dispatch
 from gpusim.hardware.gpu import Gpu
 from gpusim.hardware.gpuvm import INVALID, PEER, Region
 from gpusim.kinds import Kind
 from gpusim.runtime.allocation import IN_VRAM, Allocation
+from gpusim.runtime.atomics import lines_of
 from gpusim.runtime.hip import Hip, Thread
 from gpusim.runtime.operation import Operation
 from gpusim.runtime.watched import Watched
@@ -166,6 +168,14 @@ def _begin(
             chain.spend(Kind.COMPUTE, env.now)
             done(chain.snapshot())
 
+        shared: list[SharedLines] = []
+        running: list[Dispatch] = []
+
+        def ended(path: Snapshot) -> None:
+            for lines in shared:
+                lines.end(running[0])
+            done(path)
+
         def start() -> None:
             chain.spend(Kind.LAUNCH, env.now)
             if not buffers:  # nothing to wait for: it computes for as long as it says
@@ -198,17 +208,33 @@ def _begin(
                 link_cap_bytes_per_s=plan.link_cap_bytes_per_s,
                 hbm_share=plan.hbm_share,
                 grouped=program.grouped,
-                done=done,
+                done=ended,
             )
             facts.update(
                 _facts(plan, dispatch), coherent=any(one.atomic and one.coherent for one in arguments)
             )
+            running.append(dispatch)
+            shared.extend(_shared_lines(hip, buffers))
+            for lines in shared:
+                lines.begin(dispatch)
             gpu.start(dispatch, chain.snapshot())
 
         delay = chain.paced(Kind.LAUNCH, gpu.spec.compute.launch)
         env.call_at(env.now + delay, lambda: None if kfd.dead else start())
 
     return begin
+
+
+def _shared_lines(hip: Hip, buffers: Sequence[Use]) -> list[SharedLines]:
+    """Lines of buffers that the kernel's atomics and CPU threads may update at the same time."""
+    found = []
+    apu = any(device.apu for device in hip.node.devices)
+    for use in buffers:
+        if use.atomic and (apu or use.allocation.allocator not in IN_VRAM):
+            lines = lines_of(hip, use.allocation.vma, use.allocation.size)
+            if lines is not None:
+                found.append(lines)
+    return found
 
 
 def _facts(plan: Plan, dispatch: Dispatch) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from gpusim.engine.stages import Stages
 from gpusim.errors import InputError, Problem, SimulatedFailure
 from gpusim.linux.address_space import Rights
 from gpusim.rundata import ProcessData, StepData
-from gpusim.runtime import attributes, copies, mappings, memory, reclaim, xnack
+from gpusim.runtime import atomics, attributes, copies, mappings, memory, reclaim, xnack
 from gpusim.runtime import prefetch as prefetching
 from gpusim.runtime.advice import Access, Advice
 from gpusim.runtime.allocation import Allocation
@@ -250,6 +250,11 @@ class Calls:
         self, thread: HostThread, allocation: Allocation, first: int, size: int, *, write: bool
     ) -> Steps:
         yield from memory.host_touch(self._hip, thread, allocation, first, size, write=write)
+
+    def host_atomics(
+        self, thread: HostThread, allocation: Allocation, first: int, size: int, *, times: int
+    ) -> Steps:
+        yield from atomics.host_atomics(self._hip, thread, allocation, first, size, times=times)
 
     def advise(
         self, thread: HostThread, allocation: Allocation, part: Part, advice: Advice, device: str

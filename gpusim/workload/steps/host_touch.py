@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import TYPE_CHECKING, ClassVar
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from gpusim.spec import Size
 from gpusim.workload.steps.base import StepProcess, StepSpec
@@ -19,6 +19,7 @@ class HostAccess(StrEnum):
 
     READ = "read"
     WRITE = "write"
+    ATOMIC = "atomic"
 
 
 class HostTouch(StepSpec):
@@ -28,11 +29,23 @@ class HostTouch(StepSpec):
     tells: ClassVar[tuple[str, ...]] = ("buffer",)
 
     buffer: str = Field(description="the buffer to touch")
-    access: HostAccess = Field(default=HostAccess.WRITE, description="read or write")
+    access: HostAccess = Field(
+        default=HostAccess.WRITE,
+        description="read or write; atomic: each element of 8 bytes is updated, as a GPU may do at the same time",
+    )
+    times: int | None = Field(
+        default=None, gt=0, description="access atomic: passes over the part; default: 1"
+    )
     size: Size | None = Field(
         default=None, gt=0, description="bytes touched; default: to the end of the buffer"
     )
     offset: Size | None = Field(default=None, description="first byte touched; default: the start")
+
+    @model_validator(mode="after")
+    def _times_of_atomics(self) -> HostTouch:
+        if self.times is not None and self.access is not HostAccess.ATOMIC:
+            raise ValueError("`times` goes with `access: atomic`")
+        return self
 
     def buffers(self) -> dict[str, str]:
         return {"buffer": self.buffer}
@@ -40,7 +53,10 @@ class HostTouch(StepSpec):
     def run(self, thread: HostThread, step: StepRun) -> StepProcess:
         allocation = thread.hip.allocation(self.buffer)
         first, size = allocation.slice(self.offset, self.size)
-        step.bytes = size
+        step.bytes = size * (self.times or 1)
+        if self.access is HostAccess.ATOMIC:
+            yield from thread.hip.host_atomics(thread, allocation, first, size, times=self.times or 1)
+            return
         yield from thread.hip.host_touch(
             thread, allocation, first, size, write=self.access is HostAccess.WRITE
         )
