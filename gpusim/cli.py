@@ -206,7 +206,6 @@ def explain(
     """
     from gpusim import public
     from gpusim.report import output, progress, why
-    from gpusim.study import gains
 
     failures.only_with("--recommend", recommend, search)
     changes = failures.parsed_sets(sets)
@@ -223,8 +222,7 @@ def explain(
     checks = result.verify() if verify else None
     reasons = why.why(result)
     if verify and reasons is not None:
-        checked = gains.verified(result.scenario, reasons.gains)
-        reasons = why.Why(reasons.limits, reasons.phases, checked)
+        reasons = why.verified(result, reasons)
     output.explanation(result, checks, reasons, as_json=as_json)
     broken = any(not one.ok for one in checks or ())
     return failures.BUG if broken else failures.code_of(result.outcome)

@@ -1,4 +1,4 @@
-"""The functions behind `import gpusim as gs`: load, run, open_result, sweep, recommend."""
+"""The functions behind `import gpusim as gs`: load, run, open_result, explain, sweep, recommend."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from gpusim.study.runs import Progress, simulated
 if TYPE_CHECKING:
     import pandas as pd
 
+    from gpusim.report.why import Why
     from gpusim.study.recommend import Recommendation
     from gpusim.study.sweep import Progress as SweepProgress
 
@@ -80,6 +81,30 @@ def save(result: Result, out: Path, *, pictures: bool, trace: bool) -> Path:
             result.summary["trace"] = traces.save(result, partial)
 
     return result.save(out, extras=more)
+
+
+def explain(
+    target: Result | Scenario | str | Path, *, verify: bool = False, progress: Progress | None = None
+) -> Why:
+    """What limits a run and what would help it: `limits`, `phases` and `gains`.
+
+    `target` is a result, a directory of one, a scenario, or the file of one. What was not run with `record="spans"` is
+    simulated again. With `verify` each gain is simulated as well.
+
+    Raises InputError where the programs do not reach the end of the run, so that nothing leads there.
+    """
+    from gpusim.report import why
+
+    if isinstance(target, str | Path) and Path(target).is_dir():
+        target = open_result(target)
+    result = target if isinstance(target, Result) else run(target, record="spans", progress=progress)
+    if "spans" not in result.tables:
+        result = run(result.scenario, record="spans", progress=progress)
+    found = why.why(result)
+    if found is None:
+        message = f"no critical path leads to the end of the run, which ended with {result.outcome!r}"
+        raise InputError([Problem(message, legal="a run whose programs complete")])
+    return why.verified(result, found) if verify else found
 
 
 def open_result(path: str | Path) -> Result:

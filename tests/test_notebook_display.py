@@ -107,6 +107,9 @@ def test_what_the_public_functions_give_has_one_too(scenario, result):
     for value in (result.tables, result.check(), result.verify(), result.tables["faults"]):
         assert shown(value).words.strip()
     assert shown(gs.sweep(scenario, over={"parameters.rounds": [1, 2]})).words.strip()
+    words = shown(gs.explain(result)).words
+    for said in ("What would help", "twice as fast", "What limits it", "of its ceiling", "From start to end"):
+        assert said in words
 
 
 def test_nothing_loads_from_elsewhere_or_runs(examples, result):

@@ -17,6 +17,7 @@ PUBLIC = {
     "Result",
     "Scenario",
     "__version__",
+    "explain",
     "load",
     "open_result",
     "quantity",
@@ -49,7 +50,8 @@ import gpusim as gs
 for info in pkgutil.walk_packages(gs.__path__, "gpusim."):
     if not info.name.endswith("__main__"):
         importlib.import_module(info.name)
-print(*[name for name in ("load", "open_result", "recommend", "run", "sweep") if not callable(getattr(gs, name))])
+names = ("explain", "load", "open_result", "recommend", "run", "sweep")
+print(*[name for name in names if not callable(getattr(gs, name))])
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

@@ -199,7 +199,10 @@ class _Run:
         elif stage.first is not None:
             chain.beside(stage.kind, now, *stage.first)
         elif stage.behind:
-            chain.spend(stage.kind, now, alone_ps=0, behind=stage.behind)
+            if now > chain.time_ps:
+                chain.spend(stage.kind, now, alone_ps=0, behind=stage.behind)
+            else:
+                chain.meet(stage.kind, stage.behind)
         else:
             chain.spend(stage.kind, now)
         self._value = chain.time_ps

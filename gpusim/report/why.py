@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from html import escape
 from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
@@ -15,6 +16,7 @@ from gpusim.result import text
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+    from gpusim.result import Result
     from gpusim.study.gains import Gain
     from gpusim.study.limits import Limit, Phase
 
@@ -29,16 +31,50 @@ class Why:
     limits: Sequence[Limit]
     phases: Sequence[Phase]
     gains: Sequence[Gain]
+    makespan_ns: float = 0.0
+
+    def _repr_html_(self) -> str:
+        tables = (_gains(self.gains, self.makespan_ns), _limits(self.limits), _phases(self.phases))
+        names = ("What would help", "What limits it", "From start to end")
+        return "".join(
+            f"<h4>{name}</h4>{shown_in_notebook(one)}" for name, one in zip(names, tables, strict=True)
+        )
 
 
-def why(result: Any) -> Why | None:
+def shown_in_notebook(one: RenderableType) -> str:
+    """A table of the terminal as HTML."""
+    from rich.table import Table
+
+    if not isinstance(one, Table):
+        return f"<p>{escape(str(one))}</p>"
+    heads = "".join(f"<th>{escape(str(column.header))}</th>" for column in one.columns)
+    columns = [[escape(str(cell)) for cell in column.cells] for column in one.columns]
+    rows = "".join(
+        f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>" for row in zip(*columns, strict=True)
+    )
+    return f"<table><tr>{heads}</tr>{rows}</table>"
+
+
+def why(result: Result) -> Why | None:
     """From a result with spans; None without them."""
     from gpusim.study import gains, limits, spans
 
     found = spans.of(result)
     if found is None:
         return None
-    return Why(limits.limits(result, found), limits.phases(result, found), gains.predicted(result, found))
+    return Why(
+        limits.limits(result, found),
+        limits.phases(result, found),
+        gains.predicted(result, found),
+        result.summary["makespan_ns"],
+    )
+
+
+def verified(result: Result, found: Why) -> Why:
+    """The same, with each gain simulated as well."""
+    from gpusim.study import gains
+
+    return replace(found, gains=gains.verified(result.scenario, found.gains))
 
 
 def sections(found: Why, makespan_ns: float) -> list[RenderableType]:
@@ -89,21 +125,30 @@ def _limits(limits: Sequence[Limit]) -> RenderableType:
         "in use",
         "busiest",
         "of its ceiling",
-        "others waited",
+        "waiting for it",
         right=(1, 2, 3, 4, 5),
     )
     for limit in limits[: 2 * _ROWS]:
-        if limit.path < 0.0005 and limit.use < 0.0005:
+        if (limit.path or 0.0) < 0.0005 and limit.use < 0.0005:
             continue
         made.add_row(
             limit.name,
-            text.percent(limit.path),
+            "–" if limit.path is None else text.percent(limit.path),
             text.percent(limit.use),
             text.percent(limit.peak),
             "–" if limit.ceiling is None else text.percent(limit.ceiling),
-            text.percent(limit.queueing),
+            waiting(limit.queueing),
         )
     return made
+
+
+def waiting(number: float | None) -> str:
+    """How many waited at a time, in the mean over the run."""
+    if number is None:
+        return "–"
+    if number >= 100:
+        return f"{number:,.0f}"
+    return f"{number:.2f}" if number >= 0.005 else "0"
 
 
 def _phases(phases: Sequence[Phase]) -> RenderableType:

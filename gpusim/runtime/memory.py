@@ -257,7 +257,7 @@ def bring_back(hip: Hip, chain: Chain, vma: Vma, first: int, last: int) -> Stage
                 vma.held.add(page)
                 kfd.lock.acquire(kfd.number + 1, done)
 
-            yield Transfer(Kind.LOCK_WAIT, trap)
+            yield _behind(kfd, trap)
             svm = kfd.ranges.find(page)
             if svm is not None and vma.where[at] == place:
                 yield from _cpu_fault(hip, device.migration, vma, page, svm, mine=mine[0])
@@ -265,6 +265,21 @@ def bring_back(hip: Hip, chain: Chain, vma: Vma, first: int, last: int) -> Stage
                 vma.held.discard(page)
             yield Do(lambda: _unlock(kfd, chain))
             at = vma.where.find(place, page - vma.first, last - vma.first + 1)
+
+
+def _behind(kfd: KfdProcess, start: Callable[[Callable[[], None]], None]) -> Transfer:
+    """A wait for the SVM mutex, which ends with the path of whoever had it last."""
+
+    def begin(granted: Callable[[], None]) -> None:
+        def mine() -> None:
+            if kfd.lock_path is not None:
+                wait.behind = kfd.lock_path[1]
+            granted()
+
+        start(mine)
+
+    wait = Transfer(Kind.LOCK_WAIT, begin)
+    return wait
 
 
 def _unlock(kfd: KfdProcess, chain: Chain) -> None:

@@ -34,20 +34,35 @@ MOVERS: Mapping[Kind, tuple[str, ...]] = {
 }
 
 
+#: kinds that somebody spends while he holds a resource for himself
+HOLDERS: Mapping[Kind, tuple[str, ...]] = {
+    Kind.IO_PIN: (".pin_lock",),
+    Kind.HOST_FUNCTION: (".host_functions",),
+}
+#: kinds that somebody spends in wait for one
+WAITED_FOR: Mapping[Kind, tuple[str, ...]] = {
+    Kind.FAULT_QUEUE: (".fault_worker",),
+    Kind.LOCK_WAIT: (".svms",),
+    Kind.IO_LOCK: (".pin_lock",),
+    Kind.HOST_FUNCTION: (".host_functions",),
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Limit:
     """One resource. Fractions of the makespan but `ceiling`: bytes moved over what it could have moved meanwhile.
 
-    `queueing` is time that spans on it waited for others, over the makespan: it may exceed 1.
+    `queueing` is time that spans waited for others there, over the makespan: how many waited at a time, in the mean.
+    Without spans nobody knows that, nor what it has of the path.
     """
 
     name: str
     group: str
-    path: float
+    path: float | None
     use: float
     peak: float
     ceiling: float | None
-    queueing: float
+    queueing: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,16 +95,19 @@ class Use:
         return made
 
 
-def limits(result: Result, spans: Spans) -> list[Limit]:
+def limits(result: Result, spans: Spans | None) -> list[Limit]:
     """Every resource that was used or lies on the path, the one with the largest part of the path first."""
     import numpy as np
 
     table = result.tables["links"]
     makespan = max(result.summary["makespan_ns"], 1e-3)
     parts = {str(name): part for name, part in table.groupby("name", observed=True, sort=True)}
-    uses = {name: Use(part) for name, part in parts.items()}
-    on_path = _charged(spans, uses, spans.rows[spans.path])
-    waited = _charged(spans, uses, spans.rows, waiting=True)
+    on_path: dict[str, float] = {}
+    waited: dict[str, float] = {}
+    if spans is not None:
+        uses = {name: Use(part) for name, part in parts.items()}
+        on_path = _charged(spans, uses, spans.rows[spans.path])
+        waited = _charged(spans, uses, spans.rows, waiting=True)
     found = []
     for name, part in parts.items():
         busy = float(part["busy_ns"].sum())
@@ -101,14 +119,14 @@ def limits(result: Result, spans: Spans) -> list[Limit]:
             Limit(
                 name=name,
                 group=str(part["group"].iloc[0]),
-                path=on_path.get(name, 0.0) / makespan,
+                path=None if spans is None else on_path.get(name, 0.0) / makespan,
                 use=busy / makespan,
                 peak=float(part["busy_fraction"].max()),
                 ceiling=None if np.isnan(capacity) or not moved else moved / (capacity * makespan),
-                queueing=waited.get(name, 0.0) / makespan,
+                queueing=None if spans is None else waited.get(name, 0.0) / makespan,
             )
         )
-    return sorted(found, key=lambda limit: (-limit.path, -limit.use, limit.name))
+    return sorted(found, key=lambda limit: (-(limit.path or 0.0), -limit.use, limit.name))
 
 
 def _charged(
@@ -125,7 +143,7 @@ def _charged(
     for number, actor in enumerate(spans.actors):
         if actor in uses:
             charged[actor] += float(length[rows["who"] == number].sum())
-    for kind, ends in MOVERS.items():
+    for kind, ends in (*MOVERS.items(), *(WAITED_FOR if waiting else HOLDERS).items()):
         names = [name for name in uses if name.endswith(ends)]
         chosen = rows["kind"] == kind
         if not names or not chosen.any():

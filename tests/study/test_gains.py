@@ -144,3 +144,21 @@ def test_the_media_behind_a_write_cache_are_part_of_the_drive():
     predicted, simulated = predictions(steps, size="16GiB")[Kind.DRIVE]
     assert predicted == pytest.approx(simulated, rel=0.05)
     assert simulated < 0.6
+
+
+def test_threads_that_queue_for_the_svm_mutex_gain_from_what_its_holder_does():
+    result = run("migration_lock", processes__app__buffers__x__size="256MiB")
+    found = gains.verified(result.scenario, gains.predicted(result, spans.of(result))[:3])
+    for gain in found:
+        assert gain.twice_ns == pytest.approx(gain.resimulated_ns, rel=0.01)
+
+
+def test_who_waits_is_laid_to_what_it_waits_for():
+    result = run("migration_lock", processes__app__buffers__x__size="256MiB")
+    found = {limit.name: limit for limit in limits.limits(result, spans.of(result))}
+    assert 1 < found["app.svms"].queueing < 3  # of four threads one has the mutex
+    assert found["gpu[0].fault_worker"].queueing > 100  # wavefronts
+    assert found["gpu[0].hbm"].queueing < 0.01
+    alone = {limit.name: limit for limit in limits.limits(result, None)}
+    assert alone["app.svms"].queueing is None
+    assert alone["app.svms"].use == found["app.svms"].use

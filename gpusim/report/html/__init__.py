@@ -7,6 +7,7 @@ in dark, on a phone and on paper; tables sort and charts over time zoom where sc
 |---|---|
 | `page.py` | the order of the page |
 | `sections.py`, `machine.py` | what each section says: of the run, and of the machine and the model |
+| `reasons.py` | what would help, and what limits the run: from its spans |
 | `charts.py` | pictures that scale with the window: SVG for lines, text beside it |
 | `tables.py` | tables that sort by the numbers behind the words |
 | `page.css`, `page.js` | the looks, and the two things that move |
@@ -21,6 +22,7 @@ from gpusim.report.html.page import page
 from gpusim.result.directory import whole_file
 
 if TYPE_CHECKING:
+    from gpusim.report.why import Why
     from gpusim.result import Result
 
 NAME = "report.html"
@@ -28,10 +30,13 @@ NAME = "report.html"
 __all__ = ["NAME", "page", "save"]
 
 
-def save(result: Result, directory: Path) -> Path:
-    """Write the page into `directory`. Raises InputError when it cannot be written."""
+def save(result: Result, directory: Path, found: Why | None = None) -> Path:
+    """Write the page into `directory`; `found` is what its spans say, if that is known.
+
+    Raises InputError when it cannot be written.
+    """
     target = directory / NAME
-    made = page(result)
+    made = page(result, found)
     with whole_file(target) as partial:
         partial.write_text(made, encoding="utf-8")
     return target

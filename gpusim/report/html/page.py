@@ -6,22 +6,28 @@ from html import escape
 from importlib import resources
 from typing import TYPE_CHECKING
 
-from gpusim.report.html import machine, sections
+from gpusim.report import why
+from gpusim.report.html import machine, reasons, sections
 
 if TYPE_CHECKING:
+    from gpusim.report.why import Why
     from gpusim.result import Result
 
 #: no network, no forms, no frames: only what is in the page
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:; base-uri 'none'"
 
 
-def page(result: Result) -> str:
-    """The whole page as text; the same result gives the same page."""
+def page(result: Result, found: Why | None = None) -> str:
+    """The whole page as text; the same result gives the same page. `found` is what its spans say, if that is known."""
     summary = result.summary
+    if found is None:
+        found = why.why(result)
     content = "".join(
         (
             sections.head(result),
             sections.breakdown(result),
+            reasons.helps(result, found),
+            reasons.limited(result, found),
             sections.steps(result),
             sections.timeline(result),
             sections.faults(result),

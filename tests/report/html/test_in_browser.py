@@ -62,7 +62,7 @@ CONTRAST = """
 
 @pytest.fixture(scope="module")
 def file(tmp_path_factory):
-    result = gs.run(loader.loads(SCENARIO))
+    result = gs.run(loader.loads(SCENARIO), record="spans")
     return html.save(result, tmp_path_factory.mktemp("page"))
 
 
@@ -149,7 +149,7 @@ def test_a_table_sorts_by_words_too(open_page):
 
 
 def test_dragging_across_a_chart_zooms_all_charts_over_time(open_page):
-    page = open_page(height=3000)
+    page = open_page(height=6000)
     boxes = '[...document.querySelectorAll(".zooms svg")].map((one) => one.getAttribute("viewBox"))'
     assert set(page.run(boxes)) == {"0 0 10000 1000"}
     x, y, width, height = page.run(

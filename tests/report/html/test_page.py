@@ -8,6 +8,7 @@ import pytest
 
 import gpusim as gs
 from gpusim.cli import main
+from gpusim.report import why
 from gpusim.report.html import charts, page
 from gpusim.report.html.tables import Cell, table
 from gpusim.result import Result
@@ -128,3 +129,22 @@ def test_the_command_writes_the_page_beside_the_result(result, tmp_path, monkeyp
     with pytest.raises(SystemExit) as end:
         main(["report", "nowhere"])
     assert end.value.code == 2
+
+
+def test_without_spans_it_says_how_to_get_what_would_help(text):
+    said = words(text)
+    assert "gpusim run --record spans" in said
+    assert "of its ceiling" in said
+
+
+def test_spans_tell_what_would_help_and_what_limits(result):
+    made = page(gs.run(result.scenario, record="spans"))
+    said = words(made)
+    for title in ("What would help", "What limits it", "What binds, from start to end"):
+        assert title in said
+    reasons = gs.explain(result)
+    for gain in reasons.gains:
+        assert f"{100 * (gain.twice_ns / reasons.makespan_ns - 1):+.1f} %" in said
+    for limit in reasons.limits:
+        assert limit.name in said
+    assert "twice as fast, simulated" in words(page(result, why.verified(result, reasons)))
