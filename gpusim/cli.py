@@ -90,7 +90,16 @@ def cli() -> None:
     "--trace", is_flag=True, help="Write a Perfetto trace, kfd_events.txt and the unified-memory profile."
 )
 @click.option(
-    "--uncertainty", type=int, metavar="N", help="Draw uncertain numbers N times (not supported yet)."
+    "--uncertainty",
+    type=click.IntRange(2, 100_000),
+    metavar="N",
+    help="Draw what is fitted or assumed from its range N times: the band of the answer, and what it hangs on.",
+)
+@click.option(
+    "--workers",
+    type=click.IntRange(1, 1024),
+    metavar="N",
+    help="With --uncertainty: processes; default: one per core.",
 )
 @_JSON
 @_QUIET
@@ -102,19 +111,34 @@ def run(
     record: Any,
     trace: bool,
     uncertainty: int | None,
+    workers: int | None,
     as_json: bool,
     quiet: bool,
 ) -> int:
     """Run a scenario, print the answer, write the result directory."""
-    failures.refuse({"--uncertainty": uncertainty is not None})
+    failures.only_with("--uncertainty", uncertainty is not None, {"workers": workers})
     from gpusim import public
     from gpusim.report import output, progress
+    from gpusim.study.workers import cores
 
     scenario = public.load(file, set=failures.parsed_sets(sets), seed=seed)
     target = public.default_out(scenario) if out is None else out
     limit_ps = scenario.limits.simulated_time
-    with progress.live(limit_ns=limit_ps and limit_ps / 1000, wanted=not (as_json or quiet)) as show:
-        result = public.run(scenario, record=record, trace=trace, out=target, progress=show)
+    wanted = not (as_json or quiet)
+    with (
+        progress.live(limit_ns=limit_ps and limit_ps / 1000, wanted=wanted) as show,
+        progress.counting("draws", wanted=wanted) as counting,
+    ):
+        result = public.run(
+            scenario,
+            record=record,
+            trace=trace,
+            uncertainty=uncertainty,
+            workers=workers or cores(),
+            out=target,
+            progress=show,
+            counting=counting,
+        )
     output.answer(result, as_json=as_json, quiet=quiet)
     return failures.code_of(result.outcome)
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 Record = Literal["off", "summary", "spans"]
 RESULTS = Path("results")
+FEWEST_DRAWS = 2
 
 
 def load(
@@ -45,8 +46,11 @@ def run(
     seed: int | None = None,
     record: Record = "summary",
     trace: bool = False,
+    uncertainty: int | None = None,
+    workers: int = 1,
     out: str | Path | None = None,
     progress: Progress | None = None,
+    counting: SweepProgress | None = None,
 ) -> Result:
     """Simulate a scenario (or the file of one).
 
@@ -55,15 +59,27 @@ def run(
     directory to write the result to, pictures included; without it nothing is written. `progress` is called
     about five times a second with an object that has `now_ps`, `faults`, `events` and `wall_s`.
 
+    `uncertainty` is a number of further runs with what is fitted or assumed drawn from its range: the block
+    `uncertainty` of the summary has the band of the answer and the numbers that it hangs on. They run on `workers`
+    processes (above 1, guard a script's entry with `if __name__ == "__main__"`); `counting` is called after each.
+
     A simulated program that dies is a result like any other: see `Result.outcome`. Raises InputError when the
     scenario is wrong or `out` cannot be written.
     """
     if trace and record == "off":
         raise InputError([Problem("a trace needs what a run records", legal="record: summary or spans")])
+    if uncertainty is not None and uncertainty < FEWEST_DRAWS:
+        legal = f"at least {FEWEST_DRAWS}"
+        raise InputError([Problem("uncertainty needs more draws", read=str(uncertainty), legal=legal)])
     chosen = prepared(scenario, set=set, seed=seed)
     if out is not None:
         check_target(Path(out))
     result = simulated(chosen, record=record, events=trace, progress=progress)
+    if uncertainty is not None:
+        from gpusim.study import uncertainty as study
+
+        found = study.uncertainty(result, draws=uncertainty, workers=workers, progress=counting)
+        result.summary["uncertainty"] = found.as_summary()
     if out is not None:
         save(result, Path(out), pictures=record != "off", trace=trace)
     return result

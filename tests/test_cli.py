@@ -151,7 +151,6 @@ def test_a_run_that_its_limit_ends_has_its_rows_pictures_and_trace(call):
 @pytest.mark.parametrize(
     "args",
     [
-        ("run", "small.yaml", "--uncertainty", "3"),
         ("sweep", "small.yaml", "--scheduler", "tcp://x"),
         ("calibrate", "data", "--profile", "mi210"),
         ("import", "trace.json", "--anything"),
@@ -365,6 +364,32 @@ def test_explain_of_a_result_takes_no_changes(call):
     code, _, err = call("explain", "out", "--seed", 4)
     assert code == 2
     assert "does not go with a result directory" in err
+
+
+def test_run_uncertainty_prints_the_band_and_what_it_hangs_on(call):
+    options = ("--uncertainty", 12, "--workers", 1, "--record", "off")
+    code, out, _ = call("run", "small.yaml", *options)
+    assert code == 0
+    assert "90 % of the draws within" in out
+    assert "hangs on" in out
+    code, out, _ = call("run", "small.yaml", *options, "--json", "--out", "here")
+    summary = json.loads(out)
+    jsonschema.validate(summary, summary_schema())
+    found = summary["uncertainty"]
+    assert found["metric"] == summary["answer"]["metric"]
+    assert found["value"] == summary["answer"]["value"]
+    assert found["min"] <= found["p5"] <= found["p50"] <= found["p95"] <= found["max"]
+    assert json.loads(Path("here/summary.json").read_text())["uncertainty"] == found
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [(("--workers", "2"), "ignored without --uncertainty"), (("--uncertainty", "1"), "--uncertainty")],
+)
+def test_run_refuses_uncertainty_without_draws(call, args, words):
+    code, _, err = call("run", "small.yaml", *args)
+    assert code == 2
+    assert words in err
 
 
 def test_plot_draws_what_is_asked_for(call):

@@ -10,6 +10,7 @@ from rich.text import Text
 from gpusim.report import parts
 from gpusim.report.io_paths import io_paths
 from gpusim.report.moving import movers
+from gpusim.report.uncertainty import uncertainty
 from gpusim.result import text
 
 if TYPE_CHECKING:
@@ -45,6 +46,8 @@ def answer(result: Result, checked: Sequence[Checked] = ()) -> list[RenderableTy
     moving = movers(result)
     if moving is not None:
         lines += [parts.heading("Who moves data"), moving]
+    if "uncertainty" in summary:
+        lines += [parts.heading("How sure"), *uncertainty(summary["uncertainty"])]
     if checked:
         lines += ["", parts.checked(checked)]
     remarks = parts.remarks(summary)

@@ -14,6 +14,7 @@ from gpusim.result.expect import Checked
 from gpusim.result.groups import grouped
 from gpusim.result.schema import ROWS
 from gpusim.result.shares import label, largest, percentages
+from gpusim.result.uncertainty import band_words
 from gpusim.result.verify import Check
 
 _WIDTH, _HEIGHT = 760, 34
@@ -33,8 +34,18 @@ def html(summary: Mapping[str, Any]) -> str:
     return (
         f'<div style="max-width:780px;line-height:1.5"><div>{head}</div>{question}'
         f'<div style="font-size:115%;font-weight:600">{said}</div>'
-        f"{bound}{formula}{_bar(summary['attribution'])}{_steps(summary)}{_missing(summary)}</div>"
+        f"{bound}{formula}{_sure(summary)}{_bar(summary['attribution'])}{_steps(summary)}{_missing(summary)}</div>"
     )
+
+
+def _sure(summary: Mapping[str, Any]) -> str:
+    """The band of the answer, where it was asked for, and the numbers that it hangs on most."""
+    found = summary.get("uncertainty")
+    if found is None:
+        return ""
+    hangs = ", ".join(one["path"] for one in found["parameters"][:3])
+    words = f"{band_words(found)}{f'; it hangs on {hangs}' if hangs else ''}."
+    return f"<div>{escape(words)}</div>"
 
 
 class CheckedRows(list[Checked]):

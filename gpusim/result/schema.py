@@ -333,10 +333,44 @@ def summary_schema() -> dict[str, Any]:
                     },
                     text="there only when a trace was written",
                 ),
+                "uncertainty": _uncertainty(),
             },
-            optional=("trace",),
+            optional=("trace", "uncertainty"),
         ),
     }
+
+
+def _uncertainty() -> dict[str, Any]:
+    """The band of the answer over draws of what is fitted or assumed."""
+    maybe, words, integer = _is(["number", "null"]), _is("string"), _is("integer")
+    hangs = {
+        "path": _is("string", "as in overrides"),
+        "value": words,
+        "range": _is("array", items=words),
+        "grade": words,
+        "source": words,
+        "rank_correlation": _is("number", "Spearman's, with the answer, over the draws"),
+        "regression": _is("number", "standardised coefficient of the ranks, all parameters together"),
+        "at_low": _is(["number", "null"], "the answer at the low end of the range, all else as it is"),
+        "at_high": _is(["number", "null"], "the same at the high end"),
+    }
+    return _object(
+        {
+            "metric": _is("string", "of the answer"),
+            "unit": _is(["string", "null"]),
+            "value": _is(["number", "null"], "with the profile's numbers"),
+            "draws": integer,
+            "outcomes": _map(integer, "draws by how they ended; the band is over those that completed"),
+            **dict.fromkeys(("min", "p5", "p50", "p95", "max"), maybe),
+            "parameters": _is(
+                "array", "what the answer hangs on, the largest swing first", items=_object(hangs)
+            ),
+            "explained": _is(["number", "null"], "share of the variance of ranks that they explain"),
+            "drawn": _is("integer", "numbers that were drawn"),
+            "held": _map(words, "what is fitted or assumed and was not drawn, and why"),
+        },
+        text="there only when uncertainty was asked for",
+    )
 
 
 def results_schema() -> dict[str, Any]:

@@ -7,15 +7,15 @@ within 1 % (or between two whole numbers, or two pages).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import count, pairwise
 from typing import Any
 
-from gpusim import quantity
 from gpusim.errors import InputError, Problem
 from gpusim.scenario import profiles
 from gpusim.spec import PAGE_BYTES
+from gpusim.study.amounts import WRITERS, written
 from gpusim.study.recommend.discover import check_root
 from gpusim.study.recommend.space import Choice, Space
 from gpusim.study.recommend.trials import Task, Trials, mean
@@ -24,14 +24,6 @@ _POINTS = 5  # values at which all are compared
 _WITHIN = 1.01
 _MOST_HALVINGS = 40
 MOST_COMPARED = 12
-
-_WRITE: dict[str, Callable[[float], Any]] = {
-    "size": lambda size: quantity.write_size(round(size)),
-    "time": lambda time: quantity.write_duration(round(time)),
-    "rate": quantity.write_rate,
-    "frequency": quantity.write_frequency,
-    "number": float,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +56,7 @@ class _Axis:
     unit: float  # the distance of two values that can be told apart; 0 where there is none
 
     def write(self, number: float) -> Any:
-        if self.kind == "number" and self.unit == 1.0:
-            return round(number)
-        return _WRITE[self.kind](number)
+        return written(number, self.kind, whole=self.unit == 1.0)
 
     def settled(self, number: float) -> float:
         """The nearest value that can be written."""
@@ -113,7 +103,7 @@ def _axis(path: str, bounds: Sequence[Any]) -> tuple[_Axis, float, float]:
     if len(bounds) != 2 or len(read) != 2 or len(kinds) != 1:
         raise _wrong(path, bounds, "a crossover needs two amounts of one kind")
     (low, kind), (high, _) = read
-    if kind not in _WRITE or not 0 <= low < high:
+    if kind not in WRITERS or not 0 <= low < high:
         raise _wrong(path, bounds, "a crossover needs a range from a lower to a higher value")
     whole = all(isinstance(bound, int) for bound in bounds)
     unit = 1.0 if whole else 0.0
