@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from gpusim.driver.kfd_process import KfdProcess
+from gpusim.driver.placement import Refusal
+from gpusim.errors import SimulatedFailure
 from gpusim.hardware.gpuvm import Region
 
 PAGE_BYTES = 4096
@@ -24,3 +26,12 @@ def _remedy(process: KfdProcess) -> str:
     if process.xnack_refused:
         return f": {process.xnack_refused}; {others}"
     return f"; set HSA_XNACK=1, or {others}"
+
+
+def refused(gpu: str, page: int, refusal: Refusal) -> SimulatedFailure:
+    """What kills a process whose fault the driver refuses: the poisoned PTE makes the next retry fatal."""
+    at = f"memory access fault by {gpu} on address {page * PAGE_BYTES:#x}"
+    if refusal is Refusal.NO_RANGE:
+        return SimulatedFailure("vm_fault", f"{at}: nothing is mapped there any more; it was freed too early")
+    _, _, why = refusal.value.partition(": ")
+    return SimulatedFailure("vm_fault", f"{at}: {why} ({refusal.value.split(':')[0]})")

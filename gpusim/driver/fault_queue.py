@@ -1,94 +1,41 @@
-"""Retry faults that wait for the fault worker of one GPU, in closed form.
+"""Retry faults that wait for the fault worker of one GPU, without an event for each vector.
 
-Waiting pages are kept by granule, granules by range. What the worker would do with re-sent vectors while it is free
-(drop those of a range that was restored less than 2 ms ago) is counted by arithmetic, not by events:
+`ring_order` knows in which order the worker meets them. Here they are counted by registered range, because the faults
+of a range that was restored less than 2 ms ago are dropped: as long as nothing else waits, the worker only drops, and
+what it drops until the first of these windows ends is counted by arithmetic:
 
-- up to `cam` pages have a vector in the ring; each skip or duplicate costs the worker `cost_ps`;
 - a page whose vector was dropped sends again each period, so that n waiting pages cost n * cost_ps a period, and the
   worker is busy with them all the time once that is more than the period;
-- a fault that can be served waits for the dropped vectors that lie ahead of it in the ring.
+- if it is not, the first re-send of the range whose window has ended is the next that it can serve.
 
-While none are dropped, `ring_order` keeps the order of the ring. Otherwise the order is that of arrival, and drawn
-when more pages wait than the CAM holds. The step-by-step mode (`stepwise_worker`) simulates each send, and is the
-reference.
+The step-by-step mode (`stepwise_worker`) simulates each send, and is the reference.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from heapq import heappop, heappush
-from itertools import islice
 
 import numpy as np
 
 from gpusim.driver.kfd_process import KfdProcess
 from gpusim.driver.ring_order import RingOrder
 from gpusim.driver.svm_range import SvmRange
+from gpusim.driver.waiting import Granule, Group
 from gpusim.engine.environment import Environment
-from gpusim.hardware.gpuvm import INVALID, Region, Vm
-from gpusim.hardware.retry import Fault
+from gpusim.hardware.gpuvm import Region, Vm
+from gpusim.hardware.retry import Fault, first_send_after
 
 _DRAWS = 1 << 12
-
-
-class Granule:
-    """The pages of one granule of a region that wait, and the first fault on each."""
-
-    __slots__ = ("faults", "gone", "group", "key", "process", "region", "served")
-
-    group: Group
-
-    def __init__(self, key: int, region: Region, process: KfdProcess) -> None:
-        self.key = key
-        self.region = region
-        self.process = process
-        self.faults: dict[int, Fault] = {}
-        self.served = False  # its vectors in the ring are thrown away as they come up
-        self.gone = False  # they have been paid for
-
-    def first(self) -> tuple[int, Fault]:
-        """The page that was sent first, and its fault."""
-        return next(iter(self.faults.items()))
-
-    def missing(self) -> list[int]:
-        """Pages that are not mapped yet, in the order in which they were sent."""
-        if self.region.writable is not None:
-            return [page for page, fault in self.faults.items() if self._open(page, fault)]
-        valid = self.region.valid
-        if valid.find(INVALID, min(self.faults), max(self.faults) + 1) < 0:
-            return []
-        return [page for page in self.faults if valid[page] == INVALID]
-
-    def open(self) -> tuple[int, Fault] | None:
-        """The first page that is not mapped yet, and its fault."""
-        if self.region.writable is not None:
-            return next((item for item in self.faults.items() if self._open(*item)), None)
-        valid = self.region.valid
-        for item in self.faults.items():
-            if valid[item[0]] == INVALID:
-                return item
-        return None
-
-    def _open(self, page: int, fault: Fault) -> bool:
-        """Does the access still find no PTE, or none that it may use?"""
-        return self.region.seen(fault.write)[page] == INVALID
-
-
-class Group:
-    """Granules of one range, or a granule that is in no range yet. Before `ready_ps` its faults are dropped."""
-
-    __slots__ = ("granules", "number", "pages", "ready_ps", "svm")
-
-    def __init__(self, svm: SvmRange | None, ready_ps: int, number: int) -> None:
-        self.svm = svm
-        self.number = number  # of the process
-        self.ready_ps = ready_ps
-        self.granules: list[Granule] = []
-        self.pages = 0
+_NOTHING = 1 << 62  # asleep until something comes
 
 
 class FaultQueue:
-    """See the module. `window_end` gives the time before which faults of a range are dropped."""
+    """See the module. `window_end` gives the time before which faults of a range are dropped.
+
+    `free_ps` is when the worker is done with what is known of. `unit_pages` are the pages that one service maps, as far
+    as they are in one range: the least that is told apart.
+    """
 
     def __init__(
         self,
@@ -97,282 +44,270 @@ class FaultQueue:
         period_ps: int,
         delivery_ps: int,
         cost_ps: int,
-        granule_pages: int,
+        unit_pages: int,
         env: Environment,
         processes: Mapping[Vm, KfdProcess],
         window_end: Callable[[SvmRange | None], int],
+        thrown: dict[int, int],
         random: np.random.Generator,
     ) -> None:
         self._cam = cam
         self._period = period_ps
         self._delivery = delivery_ps
         self._cost = cost_ps
-        self._shift = granule_pages.bit_length() - 1
+        self._unit = unit_pages
+        self._shift = unit_pages.bit_length() - 1
         self._env = env
         self._processes = processes
         self._window_end = window_end
         self._draws: list[float] = random.random(_DRAWS).tolist()
         self._drawn = 0
-        self._groups: dict[int, Group] = {}  # by id of the range
-        self._ready: dict[Group, None] = {}  # in the order of their turns
-        self._waiting: list[tuple[int, int, Group]] = []
+        self._groups: dict[SvmRange, Group] = {}
+        self._windows: list[tuple[int, int, Group]] = []  # by their ends; a group's last entry counts
         self._order = 0
-        self._ready_pages = 0
-        self._waiting_pages = 0
-        self._just_served = 0  # pages that wait in the range served last, if it drops faults now
-        self._ring = RingOrder(cam, self._draw)
-        self.skipped: dict[int, float] = {}  # vectors dropped by the recent-restore rule, by process number
+        self._pages = 0
+        self._shut = 0  # pages in windows
+        self._asleep_ps = (
+            _NOTHING  # until then nothing can be served, by what is known; 0: the first vector can
+        )
+        self._all_sent = False  # the worker was busy for so long that each waiting page has sent again
+        self.free_ps = 0
+        self.ring = RingOrder(cam, cost_ps=cost_ps, delivery_ps=delivery_ps, thrown=thrown, draw=self._draw)
 
     def __len__(self) -> int:
-        return self._ready_pages + self._waiting_pages
+        return self._pages
 
     # -- arrival ---------------------------------------------------------------------------------------------------
 
     def arrive(self, fault: Fault) -> bool:
-        """Take a fault; True if the worker may have to look again at when it starts."""
+        """Take a fault; True if the worker has to look again at when it starts."""
         region = fault.region
         page = fault.page
         key = (region.first_page + page) >> self._shift
         granule: Granule | None = region.pending.get(key)
         if granule is None:
             granule = self._open(key, region, page)
-            granule.faults[page] = fault
-            self._count(granule.group, 1)
-            self._ring.sent(granule)
-            return True
-        faults = granule.faults
-        if page not in faults:  # else the CAM knows it
-            faults[page] = fault
-            self._ring.sent(granule)
-            group = granule.group
-            group.pages += 1
-            if group.ready_ps:
-                self._waiting_pages += 1
-            else:
-                self._ready_pages += 1
-        return False
+        elif page in granule.faults:  # the CAM knows it
+            return False
+        granule.faults[page] = fault
+        self._pages += 1
+        group = granule.group
+        self.ring.sent(granule)
+        if group is None:
+            return self._asleep_ps > 0
+        group.pages += 1
+        if group.ready_ps:
+            self._shut += 1
+        return group.ready_ps < self._asleep_ps
 
     def _open(self, key: int, region: Region, page: int) -> Granule:
-        now = self._env._now
-        self._expire(now)
+        """A granule of which a page waits now, in the group of its range."""
         process = self._processes[region.vm]
         granule = region.pending[key] = Granule(key, region, process)
         svm = process.ranges.find(region.first_page + page)
-        group = None if svm is None else self._groups.get(id(svm))
-        if group is None:
-            group = Group(svm, self._window_end(svm), process.number)
-            if svm is not None:
-                self._groups[id(svm)] = group
-            self._enlist(group, now)
-        granule.group = group
-        group.granules.append(granule)
+        if svm is not None and (svm.registered or self._window_end(svm) > self._env._now):
+            self._join(granule, svm)
         return granule
 
-    def _enlist(self, group: Group, now: int) -> None:
-        if group.ready_ps > now:
-            self._order += 1
-            heappush(self._waiting, (group.ready_ps, self._order, group))
-            self._waiting_pages += group.pages
-        else:
-            group.ready_ps = 0
-            self._ready[group] = None
-            self._ready_pages += group.pages
+    def _join(self, granule: Granule, svm: SvmRange) -> Group:
+        group = self._groups.get(svm)
+        if group is None:
+            group = self._groups[svm] = Group(svm)
+            self._close(group, self._window_end(svm))
+        granule.group = group
+        group.granules[granule] = None
+        return group
+
+    def _close(self, group: Group, until_ps: int) -> None:
+        """Faults of the group are dropped until then."""
+        if until_ps <= self._env._now or until_ps == group.ready_ps:
+            return
+        if not group.ready_ps:
+            self._shut += group.pages
+        group.ready_ps = until_ps
+        self._order += 1
+        heappush(self._windows, (until_ps, self._order, group))
 
     def _expire(self, now: int) -> None:
         """Groups whose window has ended can be served."""
-        waiting = self._waiting
-        while waiting and waiting[0][0] <= now:
-            _, _, group = heappop(waiting)
-            group.ready_ps = 0
-            self._waiting_pages -= group.pages
-            self._ready_pages += group.pages
-            self._ready[group] = None
+        windows = self._windows
+        while windows and (windows[0][0] <= now or windows[0][2].ready_ps != windows[0][0]):
+            ready_ps, _, group = heappop(windows)
+            if group.ready_ps == ready_ps:
+                group.ready_ps = 0
+                self._shut -= group.pages
 
     # -- service ---------------------------------------------------------------------------------------------------
 
-    def next_start(self, free_ps: int, now: int, was_busy: bool) -> int | None:
-        """When the worker, free from `free_ps` on, gets to a fault that it can serve; None if none waits.
-
-        `was_busy` says that it comes from a service, during which each waiting page has sent again.
-        """
-        start = max(free_ps, now)
+    def next_start(self, now: int) -> int | None:
+        """When the worker gets to a fault that it can serve, or has to look again; None if none waits."""
+        if 0 < self._asleep_ps < _NOTHING:
+            self._dropped_until(now)
+        start = max(self.free_ps, now)
         self._expire(start)
-        if not self._waiting:
-            first = self._ring.first()
-            return max(start, first.first()[1].sent_ps + self._delivery) if first is not None else None
-        if self._ready:
-            sent_ps = next(iter(self._ready)).granules[0].first()[1].sent_ps
-            return max(start + round(self._ahead(was_busy) * self._cost), sent_ps + self._delivery)
-        if not self._waiting:
+        if self._pages > self._shut:
+            self._asleep_ps = 0
+            self.free_ps, granule = self.ring.meet(start)
+            return self.free_ps if granule is not None else None
+        self._asleep_ps = _NOTHING
+        if not self._pages:
+            self.free_ps, _ = self.ring.meet(self.free_ps)
             return None
-        ready_ps, _, group = self._waiting[0]
-        waiting = self._waiting_pages
-        if waiting * self._cost >= self._period:  # the worker never runs out of vectors to drop
-            return ready_ps + round((waiting / max(1, group.pages) - 1.0) * self._cost)
-        return ready_ps + self._period // (group.pages + 1) + self._delivery
+        self._asleep_ps = ready_ps = self._windows[0][0]
+        if self._idles(self._pages):
+            self._asleep_ps = ready_ps = self._first_send(self._windows[0][2], ready_ps)
+        return ready_ps
 
-    def throw_away(self) -> list[Granule]:
-        """Vectors of served granules that the worker meets before the next one that it can serve, in order."""
-        return [] if self._waiting else self._ring.throw_away()
+    def _idles(self, waiting: int) -> bool:
+        """Does the worker run out of vectors to drop?"""
+        return waiting * self._cost < self._period
 
-    def dismiss(self, granule: Granule) -> int:
-        """All pages of a granule that was picked have been mapped by others: vectors that the worker looks at."""
-        if self._waiting:
-            granule.gone = True
-            return len(granule.faults)
-        granule.served = True
-        return 1
+    def _first_send(self, group: Group, ready_ps: int) -> int:
+        """When the first vector of a group that is sent again and again arrives, from `ready_ps` on."""
+        sent = ready_ps - self._delivery
+        faults = [fault for granule in group.granules for fault in granule.faults.values()]
+        return min(first_send_after(sent, fault.tick_ps, self._period) for fault in faults) + self._delivery
 
-    def _ahead(self, was_busy: bool) -> float:
-        """Vectors to be dropped that lie ahead of the first fault that can be served.
+    def busy_until(self, now: int) -> None:
+        """A service ends now: each page that waits has sent again meanwhile."""
+        self.free_ps = now
+        self._asleep_ps = _NOTHING
+        self._all_sent = True
 
-        Vectors of one range are dropped together and so sent again together: in the ring they follow each other. Next
-        behind the one just served are the others of its range, then the range that was served longest ago.
-        """
-        if not was_busy or not self._just_served:
-            return 0.0
-        return float(min(self._just_served, self._cam))
-
-    def charge(self, free_ps: int, start_ps: int, was_busy: bool) -> int:
-        """Count the vectors that the worker dropped between two services: bounded by the time it had.
-
-        Returns the time that they cost it.
-        """
-        idle = start_ps - free_ps
-        waiting = self._waiting_pages
-        if not waiting or idle <= 0:
-            return 0
-        sent = waiting * idle / self._period + (min(waiting, self._cam) if was_busy else 0)
-        dropped = min(idle / self._cost, sent) if self._cost else sent
-        for _, _, group in self._waiting:
-            number = group.number
-            self.skipped[number] = self.skipped.get(number, 0.0) + dropped * group.pages / waiting
-        return min(idle, round(dropped * self._cost))
+    def _dropped_until(self, now: int) -> None:
+        """Count what the worker dropped while nothing could be served: bounded by the time it had."""
+        idle, waiting = now - self.free_ps, self._shut
+        if idle <= 0 or not waiting:
+            return
+        idles = self._idles(waiting)
+        sent = waiting * idle / self._period + (min(waiting, self._cam) if self._all_sent else 0)
+        met = min(idle / self._cost, sent) if self._cost else sent
+        self._all_sent = False
+        ring = self.ring
+        dropped = max(0.0, met - ring.go_round(int(met)))
+        for ready_ps, _, group in self._windows:
+            if group.ready_ps == ready_ps and group.pages:
+                number = next(iter(group.granules)).process.number
+                ring.skipped[number] = ring.skipped.get(number, 0.0) + dropped * group.pages / waiting
+        ring.spent_ps += min(idle, round(met * self._cost))
+        self.free_ps = now
+        if idles:
+            ring.first_ready(now)
 
     def pick(self, now: int) -> Granule | None:
-        """The granule to serve now; it leaves the queue."""
-        self._expire(now)
-        if not self._waiting:
-            return self._pick_first()
-        ready = self._ready
-        if not ready:
+        """The granule to serve now, which leaves the queue; None if the worker has to look again."""
+        if self._asleep_ps:
+            start = self.next_start(now)
+            if start is None or start > now:
+                return None
+        self._asleep_ps = _NOTHING
+        self.free_ps, granule = self.ring.meet(max(self.free_ps, now))
+        if granule is None or self.free_ps > now:
             return None
-        crowded = self._ready_pages + self._waiting_pages > self._cam
-        group = next(islice(ready, int(self._draw() * len(ready)) if crowded else 0, None))
-        if crowded and group.svm is not None:
-            # ranges take turns: their vectors follow each other in the ring
-            group = next(other for other in ready if other.svm is not None)
-        granules = group.granules
-        granule = granules.pop(int(self._draw() * len(granules)) if crowded else 0)
-        del granule.region.pending[granule.key]
-        group.pages -= len(granule.faults)
-        self._ready_pages -= len(granule.faults)
-        del ready[group]
-        if granules:
-            ready[group] = None  # the next range first
-        elif group.svm is not None:
-            del self._groups[id(group.svm)]
-        return granule
-
-    def _pick_first(self) -> Granule | None:
-        """The granule of the first vector in the ring."""
-        granule = self._ring.first()
-        if granule is None or granule.served or granule.gone:
-            return None  # look again, once those are thrown away
-        self._ring.take()
+        self.ring.take()
         del granule.region.pending[granule.key]
         self._leave(granule)
         return granule
+
+    def spent_ps(self) -> int:
+        """What the worker has spent on vectors since this was asked last."""
+        spent, self.ring.spent_ps = self.ring.spent_ps, 0
+        return spent
 
     def _draw(self) -> float:
         self._drawn = drawn = (self._drawn + 1) & (_DRAWS - 1)
         return self._draws[drawn]
 
-    def served(self, granule: Granule, svm: SvmRange | None, now: int) -> int:
-        """A granule has been served; returns how many of its vectors the worker has to throw away.
+    def served(self, granule: Granule, svm: SvmRange | None, pages: int) -> None:
+        """A granule has been served, with `pages` in all.
 
-        What is not mapped by it (another range in the same block) goes back into the queue.
+        What is not mapped by it (another range in the same block) waits again.
         """
-        pages = granule.faults
         late: Granule | None = granule.region.pending.pop(granule.key, None)  # sent while it was being served
         if late is not None:
             self._leave(late)
-            pages |= late.faults
-            late.served = True
+            granule.faults |= late.faults
+            self.ring.served(late)
         missing = granule.missing()
-        self._just_served = self._reset_window(svm, now) if svm is not None else 0
+        self.ring.served(granule)
+        group = self._groups.get(svm) if svm is not None else None
+        if group is not None:
+            if pages > self._unit:
+                self._served_along(group)
+            if group.pages:
+                self._close(group, self._window_end(svm))
         for page in missing:
             self._return(granule, page)
-        self._ring.tidy(len(self))
-        if not self._waiting:
-            granule.served = True
-            return 0
-        granule.gone = True
-        if late is not None:
-            late.gone, late.served = True, False
-        in_ring = min(1.0, self._cam / max(1, len(self) + len(pages)))
-        return int((len(pages) - len(missing) - 1) * in_ring)
+        self.ring.tidy(self._pages)
+
+    def _served_along(self, group: Group) -> None:
+        """More than a granule was mapped."""
+        for other in [other for other in group.granules if not other.missing()]:
+            del other.region.pending[other.key]
+            self._leave(other)
+            self.ring.served(other)
 
     def _return(self, granule: Granule, page: int) -> None:
         key = granule.key
-        pending = granule.region.pending
-        again: Granule = pending.get(key) or self._open(key, granule.region, page)
+        again: Granule = granule.region.pending.get(key) or self._open(key, granule.region, page)
         again.faults[page] = granule.faults[page]
-        self._count(again.group, 1)
-        self._ring.sent(again)
+        self._count(again, 1)
+        self.ring.sent(again)
+
+    def again(self, granule: Granule, svm: SvmRange | None) -> None:
+        """The vector in hand was dropped: its page sends again, and the others of its granule still wait."""
+        late: Granule | None = granule.region.pending.get(granule.key)
+        if late is not None:
+            self._leave(late)
+            late.gone = True
+            for page, fault in late.faults.items():
+                granule.faults[page] = fault
+                self.ring.sent(granule)
+        granule.region.pending[granule.key] = granule
+        granule.group = None
+        if svm is not None:
+            self._close(self._join(granule, svm), self._window_end(svm))
+        self._count(granule, len(granule.faults))
+        self.ring.sent(granule)
+
+    def too_soon(self, granule: Granule) -> None:
+        """The vector in hand was dropped by the recent-restore rule, which its range came under meanwhile."""
+        number, skipped = granule.process.number, self.ring.skipped
+        skipped[number] = skipped.get(number, 0.0) + 1.0
+
+    def skipped_by(self, number: int) -> int:
+        """Vectors of a process that the recent-restore rule dropped."""
+        return round(self.ring.skipped.get(number, 0.0))
+
+    def mapped_by_others(self, granule: Granule) -> None:
+        """All pages of a granule that was picked have been mapped meanwhile."""
+        self.ring.served(granule)
 
     def _leave(self, granule: Granule) -> None:
-        """Take a granule out of its group."""
+        """It does not wait any more."""
+        self._count(granule, -len(granule.faults))
         group = granule.group
-        group.granules.remove(granule)
-        self._count(group, -len(granule.faults))
-        if not group.granules:
-            self._forget(group)
+        if group is not None:
+            del group.granules[granule]
+            if not group.granules:
+                group.ready_ps = 0
+                del self._groups[group.svm]
 
-    def _count(self, group: Group, pages: int) -> None:
-        group.pages += pages
-        if group.ready_ps:
-            self._waiting_pages += pages
-        else:
-            self._ready_pages += pages
-
-    def _forget(self, group: Group) -> None:
-        if group.svm is not None:
-            self._groups.pop(id(group.svm), None)
-        if group in self._ready:
-            del self._ready[group]
-        else:
-            self._waiting = [entry for entry in self._waiting if entry[2] is not group]
-            self._waiting.sort()
-
-    def _reset_window(self, svm: SvmRange, now: int) -> int:
-        """The range was restored just now: its faults are dropped for a while; how many pages wait there."""
-        group = self._groups.get(id(svm))
-        if group is None:
-            return 0
-        ready_ps = self._window_end(svm)
-        if ready_ps <= now:
-            return 0
-        if group.ready_ps == 0:
-            del self._ready[group]
-            self._ready_pages -= group.pages
-            self._waiting_pages += group.pages
-        else:
-            self._waiting = [entry for entry in self._waiting if entry[2] is not group]
-            self._waiting.sort()
-        group.ready_ps = ready_ps
-        self._order += 1
-        heappush(self._waiting, (ready_ps, self._order, group))
-        return group.pages
+    def _count(self, granule: Granule, pages: int) -> None:
+        self._pages += pages
+        group = granule.group
+        if group is not None:
+            group.pages += pages
+            if group.ready_ps:
+                self._shut += pages
 
     def drop(self, process: KfdProcess) -> None:
         """The process has died: nobody waits for its pages any more. Its vectors are thrown away as they come up."""
         for vm in process.vms.values():
+            if vm not in self._processes:
+                continue
             for region in vm.regions.values():
-                for granule in list(region.pending.values()):
-                    if granule.group in self._ready or any(
-                        entry[2] is granule.group for entry in self._waiting
-                    ):
-                        self._leave(granule)
-                        granule.served = True
-                        del region.pending[granule.key]
+                for granule in region.pending.values():
+                    self._leave(granule)
+                    self.ring.served(granule)
+                region.pending.clear()

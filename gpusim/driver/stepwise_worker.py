@@ -10,11 +10,13 @@ from __future__ import annotations
 from collections import deque
 from typing import Any
 
-from gpusim.driver.fault_queue import Granule
-from gpusim.driver.fault_worker import FaultWorker
+from gpusim.driver.fault_server import FaultServer
 from gpusim.driver.kfd_process import KfdProcess
-from gpusim.driver.restore import Plan
+from gpusim.driver.restore import Plan, Restore
+from gpusim.driver.waiting import Granule
 from gpusim.engine.record import Snapshot
+from gpusim.engine.timeline import Timeline
+from gpusim.hardware.gpu import Gpu
 from gpusim.hardware.gpuvm import INVALID
 from gpusim.hardware.retry import Fault, first_send_after
 from gpusim.kinds import Kind
@@ -49,7 +51,7 @@ class Vector:
         return self.region.first_page + self.page
 
 
-class StepwiseWorker(FaultWorker):
+class StepwiseWorker(FaultServer):
     """See the module."""
 
     def __init__(self, **parts: Any) -> None:
@@ -57,7 +59,12 @@ class StepwiseWorker(FaultWorker):
         self._ring: deque[Vector] = deque()
         self._in_cam: set[Vector] = set()
         self._known: set[tuple[int, int]] = set()  # pages that are in the CAM or try to get there
-        self._skipped: dict[int, int] = {}
+
+    def connect(self, gpu: Gpu, restore: Restore) -> None:
+        """Wire it to its GPU."""
+        self._gpu = gpu
+        self._restore = restore
+        self._period = gpu.retry.period_ps
 
     def retry_fault(self, fault: Fault) -> None:
         """An access was sent for the first time; the CAM may know its page."""
@@ -69,10 +76,6 @@ class StepwiseWorker(FaultWorker):
 
     def drop(self, process: KfdProcess) -> None:
         """The process has died; its vectors are thrown away as they come up."""
-
-    def skipped_by(self, process: KfdProcess) -> int:
-        """Vectors of a process that the recent-restore rule dropped."""
-        return self._skipped.get(process.number, 0)
 
     def _resolve(self, vector: Vector) -> None:
         self._in_cam.discard(vector)
@@ -135,22 +138,28 @@ class StepwiseWorker(FaultWorker):
 
         self._env.call_at(end, dropped)
 
-    def _waiting(self) -> int:
-        return len(self._ring)
+    def unmapped(self, process: KfdProcess) -> None:
+        """Addresses of a process go away: vectors that lie in the ring are not to be trusted."""
+        if self._ring:
+            process.checkpoint(self._gpu.index, self._env.now)
+
+    def uses(self) -> list[Timeline]:
+        """Busy time of the worker."""
+        return [self.use]
 
     def _again(self, granule: Granule) -> None:
-        vector = granule.first()[1]
+        vector = granule.first()
         assert isinstance(vector, Vector)
         self._look_and_drop(vector, again=True)
 
     def _throw_away(self, granule: Granule) -> None:
         self.chain.spend(Kind.DUPLICATES, self._env.now)
-        vector = granule.first()[1]
+        vector = granule.first()
         assert isinstance(vector, Vector)
         self._look_and_drop(vector, again=False)
 
     def _answered(self, granule: Granule, plan: Plan) -> int:
-        vector = granule.first()[1]
+        vector = granule.first()
         assert isinstance(vector, Vector)
         self._resolve(vector)
         return 0

@@ -12,11 +12,11 @@ from collections import deque
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Any, Protocol
 
-from gpusim.driver.fault_queue import Granule
-from gpusim.driver.fault_worker import FaultWorker
+from gpusim.driver.fault_server import FaultServer
 from gpusim.driver.kfd_process import KfdProcess
 from gpusim.driver.merge import MergedRestore
 from gpusim.driver.restore import Plan, Restore
+from gpusim.driver.waiting import Granule
 from gpusim.hardware.gpu import Gpu
 from gpusim.hardware.gpuvm import Region
 from gpusim.hardware.interrupt import Vector
@@ -60,7 +60,7 @@ class Source(Protocol):
         ...
 
 
-class VectorWorker(FaultWorker):
+class VectorWorker(FaultServer):
     """See the module."""
 
     def __init__(self, *, pipeline: FaultPipeline, source: Source, **parts: Any) -> None:
@@ -220,25 +220,25 @@ class VectorWorker(FaultWorker):
 
     # -- hooks of the base -----------------------------------------------------------------------------------------
 
-    def _mapped(self, *service: Any) -> None:
+    def _mapped(self) -> None:
         self._source.settle(self._env.now)
-        super()._mapped(*service)
+        super()._mapped()
 
     def _throw_away(self, granule: Granule) -> None:
-        vector = granule.first()[1]
+        vector = granule.first()
         assert isinstance(vector, Vector)
         self.chain.spend(Kind.DUPLICATES, self._env.now)
         self._answer_mates()
         self._drop(vector)
 
     def _again(self, granule: Granule) -> None:
-        vector = granule.first()[1]
+        vector = granule.first()
         assert isinstance(vector, Vector)
         self._answer_mates()
         self._drop(vector, success=False)
 
     def _answered(self, granule: Granule, plan: Plan) -> int:
-        vector = granule.first()[1]
+        vector = granule.first()
         assert isinstance(vector, Vector)
         self._pipeline.answer(vector, success=True, mapped_ps=self._env.now)
         answered = self._answer_mates()

@@ -13,7 +13,7 @@ from gpusim.driver.fault_queue import FaultQueue
 from gpusim.driver.fault_worker import FaultWorker
 from gpusim.driver.restore import Restore
 from gpusim.driver.stepwise_worker import StepwiseWorker
-from gpusim.driver.switches import Ack, Apu, Dedup, Replay, Service, Throttle, Unit
+from gpusim.driver.switches import Ack, Apu, Dedup, Replay, Service, Throttle
 from gpusim.engine.environment import Environment
 from gpusim.engine.record import Recorder
 from gpusim.hardware.commanded import CommandedRetry
@@ -23,7 +23,7 @@ from gpusim.hardware.retry import RetryUnit
 from gpusim.linux.host_spec import HostSpec
 from gpusim.linux.paging import Paging
 
-FaultService = FaultWorker | FaultPipeline | AtsService
+FaultService = FaultWorker | StepwiseWorker | FaultPipeline | AtsService
 
 
 def has_closed_form(switches: Switches) -> bool:
@@ -34,7 +34,6 @@ def has_closed_form(switches: Switches) -> bool:
         and switches.replay is Replay.RETRY_UNTIL_VALID
         and switches.service is Service.ONE_WORKER
         and switches.throttle is Throttle.NONE
-        and switches.unit is Unit.GRANULE
     )
 
 
@@ -74,7 +73,7 @@ def make(
             driver=driver,
             interrupt_ps=host.interrupt,
         )
-    kind = FaultWorker if grouped else StepwiseWorker
+    kind: type[FaultWorker | StepwiseWorker] = FaultWorker if grouped else StepwiseWorker
     return kind(env=env, recorder=recorder, log=log, events=events, name=name, cost_ps=driver.costs.skip)
 
 
@@ -97,15 +96,19 @@ def connect(
     if isinstance(service, FaultPipeline):
         service.connect(gpu, restore)
         return
+    if isinstance(service, StepwiseWorker):
+        service.connect(gpu, restore)
+        return
     queue = FaultQueue(
         cam=gpu.spec.retry.cam_entries,
         period_ps=gpu.spec.retry.period,
         delivery_ps=gpu.delivery_ps,
         cost_ps=driver.costs.skip,
-        granule_pages=restore.granule_pages,
+        unit_pages=restore.unit_pages,
         env=env,
         processes=service.processes,
         window_end=restore.window_end,
+        thrown=service.thrown,
         random=random,
     )
     service.connect(gpu, restore, queue)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpusim.driver.fault_worker import FaultWorker
+from gpusim.driver.stepwise_worker import StepwiseWorker
 from gpusim.driver.svm_range import CPU
 from gpusim.engine.timeline import Timeline
 from gpusim.kinds import Kind
@@ -100,7 +101,7 @@ def _process(machine: Machine, process: ProgramProcess, faults: list[FaultCounts
 def _left_out(machine: Machine) -> list[str]:
     """What the closed forms of the fault queue leave out, and what file I/O does where there are files."""
     left_out = machine.hardware.storage.not_modelled()
-    if any(isinstance(worker, FaultWorker) for worker in machine.hardware.workers):
+    if any(isinstance(worker, FaultWorker | StepwiseWorker) for worker in machine.hardware.workers):
         left_out.append(
             "interrupt rings, and faults that are stale after an unmap (service: per_vmid simulates them)"
         )
