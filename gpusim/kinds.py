@@ -150,7 +150,7 @@ DEFINITIONS: dict[Kind, str] = {
     Kind.WAVE_SLOTS: "A kernel runs fewer wavefronts than it could, because other kernels hold the slots.",
     Kind.EVICTION: "VRAM is full: an allocation waits until other SVM ranges have been moved out to RAM.",
     Kind.DRIVE: "A request at a drive: its latency, its queue, its media, and the way of its data over the fabric.",
-    Kind.PAGE_CACHE: "The CPU copies between the page cache and a buffer, or adds pages to the cache.",
+    Kind.PAGE_CACHE: "The CPU copies between the page cache and a buffer, adds pages to the cache, or maps them.",
     Kind.FILE_SYSTEM: "CPU work of a file system call: entry, look-up, block layer, journal, completion.",
     Kind.WRITEBACK: "A call waits for dirty pages to reach the drive, for a journal commit or for a flush.",
     Kind.SWAP_IO: "Pages are written to or read from the swap device.",

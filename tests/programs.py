@@ -47,10 +47,11 @@ def scenario(
     stepwise: bool = False,
     policy: dict[str, str] | None = None,
     seed: int = 0,
+    files: dict[str, str] | None = None,
 ) -> Scenario:
     """A scenario of one process with one thread, unless `threads` or `processes` say more."""
     if processes is None:
-        processes = [process(steps, buffers=buffers, threads=threads, xnack=xnack, count=count)]
+        processes = [process(steps, buffers=buffers, threads=threads, xnack=xnack, count=count, files=files)]
     tree: dict[str, Any] = {
         "version": 1,
         "name": "program",
@@ -82,8 +83,11 @@ def process(
     count: int = 1,
     env: dict[str, str] | None = None,
     on_error: str = "stop",
+    files: dict[str, str] | None = None,
 ) -> dict[str, Any]:
-    """One entry of `processes`. Buffers are written `size allocator`, or `size allocator gpu`."""
+    """One entry of `processes`. Buffers are written `size allocator`, `size allocator gpu` or `size mmap file mapping`;
+    files `size cached` (on nvme0, with xfs).
+    """
     entry: dict[str, Any] = {
         "name": name,
         "count": count,
@@ -93,11 +97,20 @@ def process(
     }
     if buffers:
         entry["buffers"] = {key: _buffer(text) for key, text in buffers.items()}
+    if files:
+        entry["files"] = {key: _file(text) for key, text in files.items()}
     return entry
 
 
 def _buffer(text: str) -> dict[str, str]:
-    return dict(zip(("size", "allocator", "gpu"), text.split(), strict=False))
+    words = text.split()
+    keys = ("size", "allocator", "file", "mapping") if words[1] == "mmap" else ("size", "allocator", "gpu")
+    return dict(zip(keys, words, strict=False))
+
+
+def _file(text: str) -> dict[str, str]:
+    named = dict(zip(("size", "cached"), text.split(), strict=False))
+    return {"filesystem": "xfs", "drive": "nvme0", **named}
 
 
 class Ran:
@@ -142,7 +155,11 @@ class Ran:
 
     def link_bytes(self, direction: str, gpu: int = 0) -> int:
         """Bytes carried `h2d` or `d2h`."""
-        (use,) = [use for use in self.data.uses if use.name == f"gpu[{gpu}].pcie.{direction}"]
+        return self.carried(f"gpu[{gpu}].pcie.{direction}")
+
+    def carried(self, name: str) -> int:
+        """Bytes of a link or memory by its name."""
+        (use,) = [use for use in self.data.uses if use.name == name]
         return use.bytes
 
     def share(self, kind: Kind) -> float:

@@ -110,7 +110,7 @@ class AtsService:
             return
         if vma is None or not is_svm(vma) or vma.rights(vector.virtual) is None:
             self._refuse(request, "nothing is mapped there")
-        elif vma.where[vector.virtual - vma.first] == RAM:
+        elif vma.in_memory(vector.virtual):
             chain = Chain(self._recorder, self._workers[0].chain.who)
             chain.follow(vector.path(), vector.sent_ps)
             chain.spend(Kind.TRANSLATION, self._env.now)

@@ -104,8 +104,10 @@ class KfdProcess:
 
     def may_be_read_only(self, vma: Vma) -> bool:
         """May GPUs have pages of a VMA mapped without the write bit?"""
-        return vma.has_parts or any(
-            svm.attributes.has(SvmFlag.GPU_RO) for svm in self.ranges.within(vma.first, vma.last)
+        return (
+            vma.has_parts
+            or vma.backing is not None
+            or any(svm.attributes.has(SvmFlag.GPU_RO) for svm in self.ranges.within(vma.first, vma.last))
         )
 
     def region(self, vma: Vma, gpu: int) -> Region:

@@ -130,16 +130,21 @@ class Migration:
         start = yield Kind.DRIVER_FIXED, self._costs.migrate + (self._costs.bo_create if creates else 0)
         if creates:
             yield from self._clear(svm, start)
-        moving = count - present - vma.count(first, last, SWAPPED)  # HMM reads those back when it maps
         populated = vma.count(first, last, RAM)
+        if vma.backing is None:
+            moving = count - present - vma.count(first, last, SWAPPED)  # HMM reads those back when it maps
+        else:  # what a file has and nobody has touched is not collected
+            moving = populated
+        kept = vma.of_file(first, last)  # collected, copied, and refused then: only anonymous memory may move
         self._announce(process, svm, (start, first, count), (CPU, gpu.index), trigger)
-        if populated or svm.mapped:
-            yield Kind.DEVICE_PAGE, moving * cost.migrate_setup
+        if populated or kept or svm.mapped:
+            collected, copied = moving + kept, populated + kept
+            yield Kind.DEVICE_PAGE, collected * cost.migrate_setup
             if svm.mapped:  # one flag a range: the flush comes even if this granule was not mapped
                 yield from process.invalidate(vma, first, last, Event.MIGRATE)
-            yield Kind.DEVICE_PAGE, moving * cost.device_page
-            yield from self._copy(populated * PAGE_BYTES, populated * cost.dma_map, self._gpu.h2d)
-            end = yield Kind.DEVICE_PAGE, moving * cost.migrate_finish
+            yield Kind.DEVICE_PAGE, collected * cost.device_page
+            yield from self._copy(copied * PAGE_BYTES, copied * cost.dma_map, self._gpu.h2d)
+            end = yield Kind.DEVICE_PAGE, collected * cost.migrate_finish
         else:
             end = yield (
                 Kind.DEVICE_PAGE,
@@ -147,6 +152,13 @@ class Migration:
             )
         if vma.gone:
             return
+        if vma.backing is not None:
+            moving = vma.count(first, last, RAM)  # a CPU thread may have made copies of more
+            if not moving:
+                if not svm.vram_pages:
+                    self.drop_bo(svm)
+                self._announce_end(process, (end, first, count), (CPU, gpu.index), trigger)
+                return
         self._host.give_back(vma.leave_ram(first, last))  # a CPU thread may have touched more meanwhile
         vma.gather(first, last, place)
         svm.vram_pages += moving

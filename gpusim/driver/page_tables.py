@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gpusim.hardware.gpuvm import HOST, LOCAL, PEER, Region
-from gpusim.linux.address_space import SWAPPED, VRAM, Vma
+from gpusim.linux.address_space import FILE, VRAM, Vma
 
 
 def runs(vma: Vma, first: int, last: int) -> Iterator[tuple[int, int, int]]:
@@ -32,7 +32,7 @@ def state_of(place: int, gpu: int) -> int:
     """How page tables of a GPU say that a page lies at `place`."""
     if place == VRAM + gpu:
         return LOCAL
-    return PEER + place - VRAM if VRAM <= place < SWAPPED else HOST
+    return PEER + place - VRAM if VRAM <= place < FILE else HOST
 
 
 def map_as_it_lies(
@@ -40,12 +40,13 @@ def map_as_it_lies(
 ) -> int:
     """Map pages first..last on the region's GPU where they are; how many wavefronts that lets go on.
 
-    What lies in huge pages of the host gets fragments of their size.
+    What lies in huge pages of the host gets fragments of their size. Clean pages of files are not writable.
     """
     told = 0
     for start, end, place in runs(vma, first, last):
         state = state_of(place, region.vm.gpu)
-        told += region.map(start - vma.first, end - vma.first, state, now_ps, writable=writable)
+        may_write = writable and place != FILE
+        told += region.map(start - vma.first, end - vma.first, state, now_ps, writable=may_write)
         if state == HOST and vma.huge is not None:
             join_fragments(region, vma, start, end)
     return told

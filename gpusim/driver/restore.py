@@ -32,7 +32,7 @@ from gpusim.engine.stages import Stages, Transfer
 from gpusim.errors import SimulatedFailure
 from gpusim.hardware.gpuvm import HOST, LOCAL, Region
 from gpusim.kinds import Kind
-from gpusim.linux.address_space import RAM, SWAPPED, VRAM, Vma, VmaKind
+from gpusim.linux.address_space import RAM, VRAM, Vma, VmaKind
 from gpusim.linux.paging import Paging
 from gpusim.spec import PAGE_BYTES
 
@@ -154,7 +154,7 @@ class Restore:
         rights = vma.rights(page)
         writable = rights is not None and rights.write
         plan.read_only = not writable or svm.attributes.has(SvmFlag.GPU_RO)
-        if not self._blocking and vma.count(first, last, SWAPPED):
+        if not self._blocking and self._paging.would_sleep(vma, first, last):
             self._paging.start_reading(vma, first, last, f"{process.name}: {vma.name}")
             self._watch.waits_for_io(process, page)
             plan.again = True  # HMM does not wait for the drive: the access has to fault again
@@ -280,4 +280,4 @@ class Plan:
 
 def is_svm(vma: Vma | None) -> bool:
     """Can the driver make an SVM range here? hipMalloc and pinned memory are KFD buffer objects instead."""
-    return vma is not None and vma.kind is VmaKind.ANONYMOUS
+    return vma is not None and vma.kind in (VmaKind.ANONYMOUS, VmaKind.FILE)

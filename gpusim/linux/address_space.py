@@ -6,15 +6,21 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
+from typing import TYPE_CHECKING
 
 from sortedcontainers import SortedDict
 
 from gpusim.errors import SimulatedFailure
 from gpusim.spec import PAGE_BYTES
 
+if TYPE_CHECKING:
+    from gpusim.linux.mapped_file import MappedFile
+
 NOWHERE = 0  # never touched, or freed
 RAM = 1
 VRAM = 2  # a device-private page of GPU g is VRAM + g
+FILE = 253  # a page of the page cache that is mapped; stores fault
+FILE_WRITE = 254  # the same, dirty: stores do not fault
 SWAPPED = 255  # on the swap device
 HUGE_PAGES = 512  # base pages in a huge page
 
@@ -25,6 +31,7 @@ class VmaKind(StrEnum):
     ANONYMOUS = "anonymous"  # malloc of large blocks, hipMallocManaged
     PINNED = "pinned"  # hipHostMalloc
     DEVICE = "device"  # hipMalloc: address space only
+    FILE = "file"  # mmap of a file
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +56,13 @@ class Vma:
     Linux; here it stays whole and knows the rights of its parts. `in_place` says that it is the initial heap or stack,
     which the driver keeps in host memory. `gone` says that its process has died: work that was on its way finds no
     pages in it, and gives it none. `held` are pages in VRAM that CPU threads have faulted on and wait for: nobody else
-    can move them.
+    can move them. `backing` is the file behind one of kind FILE; copies of its pages that are the process's own lie
+    in RAM.
     """
 
     __slots__ = (
         "_parts",
+        "backing",
         "first",
         "gone",
         "held",
@@ -73,7 +82,8 @@ class Vma:
         self.first = first
         self.last = first + pages - 1
         self.kind = kind
-        self.where = bytearray(pages if kind is VmaKind.ANONYMOUS else 0)
+        self.where = bytearray(pages if kind in (VmaKind.ANONYMOUS, VmaKind.FILE) else 0)
+        self.backing: MappedFile | None = None
         self.gone = False
         self.held: set[int] = set()
         self.in_place = in_place
@@ -125,6 +135,16 @@ class Vma:
         """Pages of first..last (virtual page numbers) that lie at `place`."""
         return self.where.count(place, first - self.first, last - self.first + 1)
 
+    def in_memory(self, page: int) -> bool:
+        """Has the CPU a page in host memory mapped?"""
+        return self.where[page - self.first] in (RAM, FILE, FILE_WRITE)
+
+    def of_file(self, first: int, last: int) -> int:
+        """Pages of first..last that are mapped from the page cache."""
+        if self.backing is None:
+            return 0
+        return self.count(first, last, FILE) + self.count(first, last, FILE_WRITE)
+
     def held_at(self, first: int, last: int, place: int) -> list[int]:
         """Pages of first..last at `place` that a CPU thread holds."""
         return [
@@ -146,9 +166,16 @@ class Vma:
         return found
 
     def gather(self, first: int, last: int, place: int) -> None:
-        """Pages of first..last that are in RAM or nowhere lie at `place` from now on; huge pages are split for it."""
+        """Pages of first..last that are in RAM or nowhere lie at `place` from now on; huge pages are split for it.
+
+        Where a file is behind them, only those that are in RAM.
+        """
         start, end = first - self.first, last - self.first + 1
-        self.where[start:end] = self.where[start:end].translate(_to(place))
+        part = self.where[start:end]
+        if self.backing is None:
+            self.where[start:end] = part.translate(_to(place))
+        else:
+            self.where[start:end] = part.replace(bytes([RAM]), bytes([place]))
         self.split_huge(first, last)
 
     def blocks(self, first: int, last: int) -> range:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from enum import StrEnum
+from typing import Protocol
 
 from gpusim.linux.block_device import BlockDevice, Stack
 from gpusim.linux.page_cache import Block
@@ -21,6 +22,27 @@ class Journal(StrEnum):
     WRITEBACK = "writeback"
 
 
+class Mapping(Protocol):
+    """Who maps pages of a file, and is told what the page cache does with them."""
+
+    @property
+    def pinned(self) -> bool:
+        """Do its pages have to stay?"""
+        ...
+
+    def mapped(self, first: int, last: int) -> int:
+        """A mask of the pages first..last of the file that are mapped."""
+        ...
+
+    def lost(self, first: int, last: int) -> None:
+        """Pages first..last of the file leave memory."""
+        ...
+
+    def cleaned(self, first: int, last: int) -> None:
+        """Pages first..last of the file are on their way to the drive."""
+        ...
+
+
 class Inode:
     """What the kernel keeps of a file: length, pages in memory, and what is not on the drive yet.
 
@@ -34,6 +56,7 @@ class Inode:
         "dirty",
         "dirty_blocks",
         "extended",
+        "mappings",
         "memory_only",
         "name",
         "size",
@@ -51,6 +74,7 @@ class Inode:
         self.dirty = 0
         self.dirty_blocks: dict[int, Block] = {}  # by index
         self.extended = False  # its length has changed since the last journal commit
+        self.mappings: list[Mapping] = []  # of all processes
         self.writing = 0
         self.waiting: list[Callable[[], None]] = []
         self.streams: dict[int, Reader] = {}  # by the page that he will ask for next

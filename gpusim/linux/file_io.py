@@ -69,13 +69,44 @@ class FileIo:
         if not size:
             return 0
         first, last = offset // PAGE_BYTES, (offset + size - 1) // PAGE_BYTES
-        if inode.memory_only or inode.cached * PAGE_BYTES >= inode.size:  # all of it is in memory
+        if self.holds_all(inode):
             self.cache.missing(inode, first, last)
         else:
             yield from self._bring_in(inode, first, last)
             reached = yield ()
         yield from self._copy(size, costs.cache_read, reached)
         return size
+
+    # -- for those who map a file ----------------------------------------------------------------------------------
+
+    @property
+    def window_pages(self) -> int:
+        """What a page fault that finds nothing in memory reads at once."""
+        return max(1, self.costs.readahead // PAGE_BYTES)
+
+    @staticmethod
+    def holds_all(inode: Inode) -> bool:
+        """Is all of a file in memory?"""
+        return inode.memory_only or inode.cached * PAGE_BYTES >= inode.size
+
+    def page_in(self, inode: Inode, first: int, last: int) -> Stages:
+        """Have pages first..last of a file in memory, a window at a time."""
+        window = self.window_pages
+        for page in range(first, last + 1, window):
+            yield from self._bring_in(inode, page, min(last, page + window - 1))
+
+    def dirty(self, inode: Inode, first: int, last: int) -> None:
+        """Pages first..last are written to through a mapping."""
+        if not inode.memory_only:
+            self.cache.insert(inode, first, last, dirty=True)
+            self.writeback.dirtied(inode)
+
+    def throttle(self) -> Stages:
+        """Who dirties pages waits while there are too many."""
+        while self.writeback.over_limit:
+            yield Transfer(Kind.WRITEBACK, self.writeback.when_below)
+
+    # -- inside ----------------------------------------------------------------------------------------------------
 
     def _bring_in(self, inode: Inode, first: int, last: int) -> Stages:
         """Have pages first..last in the page cache; the next window too, for a sequential reader."""
@@ -120,8 +151,7 @@ class FileIo:
         self._grow(inode, offset + size)
         if not inode.memory_only:
             self.writeback.dirtied(inode)
-            while self.writeback.over_limit:
-                yield Transfer(Kind.WRITEBACK, self.writeback.when_below)
+            yield from self.throttle()
         return size
 
     def _read_edges(self, inode: Inode, offset: int, size: int) -> Stages:

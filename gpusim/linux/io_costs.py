@@ -7,6 +7,16 @@ from pydantic import Field
 from gpusim.spec import Duration, Fraction, Rate, Size, Spec
 
 
+class MappedFileCosts(Spec):
+    """CPU work per page of files that programs map."""
+
+    map: Duration = Field(description="enter a page of the cache into a CPU page table, or take it out")
+    make_writable: Duration = Field(
+        description="the first store to a clean page of a shared mapping: page_mkwrite, mark it dirty"
+    )
+    fault_around: Size = Field(ge=4096, description="what one fault maps, as far as it is in the page cache")
+
+
 class IoCosts(Spec):
     """CPU time and rates of file I/O in the kernel."""
 
@@ -33,3 +43,4 @@ class IoCosts(Spec):
     writeback: Size = Field(gt=0, description="bytes that one round of writeback sends to a device at once")
     journal: Duration = Field(description="CPU time of a journal commit, without its writes")
     journal_size: Size = Field(gt=0, description="bytes that a commit writes to the journal")
+    mapped: MappedFileCosts | None = Field(default=None, description="without it no file can be mapped")

@@ -108,7 +108,7 @@ class PageCache:
         for key, block in self._blocks.items():
             if excess <= 0:
                 break
-            if block.dirty:
+            if block.dirty or any(mapping.pinned for mapping in key[0].mappings):
                 spared.append(key)
             else:
                 victims.append((key, block))
@@ -124,6 +124,7 @@ class PageCache:
         self.pages -= count
         key[0].cached -= count
         del self._blocks[key]
+        _tell_lost(key[0], key[1] * BLOCK_PAGES, BLOCK_PAGES)
 
     def clean(self, inode: Inode, most: int) -> int:
         """Mark up to about `most` dirty pages of a file as clean, a block at a time; how many that was."""
@@ -134,6 +135,8 @@ class PageCache:
             block = blocks.pop(index)
             done += block.dirty.bit_count()
             block.dirty = 0
+            for mapping in inode.mappings:
+                mapping.cleaned(index * BLOCK_PAGES, (index + 1) * BLOCK_PAGES - 1)
         self.dirty -= done
         inode.dirty -= done
         return done
@@ -148,15 +151,18 @@ class PageCache:
         return False
 
     def drop(self, inode: Inode | None) -> int:
-        """Clean pages of one file or of all go; how many that was."""
+        """Clean pages of one file or of all go, but for those that somebody maps; how many that was."""
         before = self.pages
         for key in [key for key in self._blocks if inode is None or key[0] is inode]:
             block = self._blocks[key]
-            if not block.dirty:
+            kept = block.dirty
+            for mapping in key[0].mappings:
+                kept |= block.present & mapping.mapped(key[1] * BLOCK_PAGES, (key[1] + 1) * BLOCK_PAGES - 1)
+            if not kept:
                 self._forget(key, block)
             else:
-                lost = (block.present & ~block.dirty).bit_count()
-                block.present = block.dirty
+                lost = (block.present & ~kept).bit_count()
+                block.present = kept
                 self.pages -= lost
                 key[0].cached -= lost
         return before - self.pages
@@ -178,10 +184,16 @@ class PageCache:
             inode.cached -= lost
             self.dirty -= cleaned
             inode.dirty -= cleaned
+            _tell_lost(inode, max(first, base), min(last, base + BLOCK_PAGES - 1) - max(first, base) + 1)
             if not block.dirty:
                 inode.dirty_blocks.pop(index, None)
             if not block.present:
                 del self._blocks[key]
+
+
+def _tell_lost(inode: Inode, first: int, pages: int) -> None:
+    for mapping in inode.mappings:
+        mapping.lost(first, first + pages - 1)
 
 
 def _mask(first: int, last: int) -> int:

@@ -36,10 +36,12 @@ class Paging:
         """
         if vma.gone:
             return
+        if vma.backing is not None:
+            yield from vma.backing.fault_in(first, last, what, write=write, trap=trap)
         swapped = vma.count(first, last, SWAPPED)
         if swapped:
             yield from self._swap_in(vma, first, last, swapped, what)
-        missing = vma.count(first, last, NOWHERE)
+        missing = vma.count(first, last, NOWHERE) if vma.backing is None else 0
         if missing:
             yield from self._allocate(vma, first, last, missing, what, trap=trap)
         if write and vma.shared is not None:
@@ -147,8 +149,25 @@ class Paging:
         _, done = self._swap.reserve(self.swap_in_ps(pages), max(reached, self._env.now))
         yield Until(Kind.SWAP_IO, done)
 
+    def free_ps(self, vma: Vma, first: int, last: int) -> int:
+        """Unmap pages and free those that are the process's own."""
+        used = last - first + 1 - vma.count(first, last, NOWHERE)
+        if vma.backing is None:
+            return used * self._cost.free
+        of_file = vma.of_file(first, last)
+        return (used - of_file) * self._cost.free + of_file * vma.backing.costs.map
+
+    def would_sleep(self, vma: Vma, first: int, last: int) -> bool:
+        """Has any page of first..last to be read from a drive?"""
+        if vma.backing is not None and vma.backing.would_read(first, last):
+            return True
+        return bool(vma.count(first, last, SWAPPED))
+
     def start_reading(self, vma: Vma, first: int, last: int, what: str) -> None:
-        """Read swapped pages without waiting for it; they are in RAM when it has ended."""
+        """Read swapped pages, or those of a file, without waiting for it; they are in RAM when it has ended."""
+        if vma.backing is not None:
+            vma.backing.start_reading(first, last)
+            return
         if (vma, first) in self._reading:
             return
         pages = vma.count(first, last, SWAPPED)

@@ -69,7 +69,10 @@ class Writeback:
     def _round(self, device: BlockDevice) -> None:
         inodes = self._inodes[device]
         for inode in list(inodes):
-            pages = self._cache.clean(inode, self._costs.writeback // PAGE_BYTES)
+            most = self._costs.writeback // PAGE_BYTES
+            if inode.mappings:  # those who map a page lose it: no more than has to be
+                most = min(most, max(1, self._cache.dirty - self._background))
+            pages = self._cache.clean(inode, most)
             if pages:
                 self._busy.add(device)
                 self._write(inode, pages * PAGE_BYTES, lambda: self._rounded(device))

@@ -22,7 +22,7 @@ from gpusim.machine.runnable import most_runnable
 from gpusim.machine.visible import copy_engines, visible_devices
 from gpusim.machine.xnack import xnack_at_start
 from gpusim.rundata import StepData
-from gpusim.runtime.allocation import Allocator
+from gpusim.runtime.allocation import Allocator, FileMapping
 from gpusim.runtime.hip import Declared, Hip
 from gpusim.runtime.teardown import detach, teardown
 from gpusim.scenario.resolve import ResolvedSystem, resolve
@@ -120,6 +120,8 @@ class Machine:
                 align=buffer.align,
                 huge_pages=buffer.huge_pages in (HugePages.ALWAYS, HugePages.MADVISE),
                 madvise=buffer.huge_pages is HugePages.MADVISE,
+                file=buffer.file,
+                mapping=buffer.mapping or FileMapping.READ_ONLY,
             )
             for name, buffer in process.buffers.items()
         }

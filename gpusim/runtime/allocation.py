@@ -22,17 +22,22 @@ class Allocator(StrEnum):
     MANAGED_GLOBAL = "managed_global"
 
 
-#: allocators that later issues implement
-ALLOCATORS_NOT_SUPPORTED_YET = frozenset({Allocator.MMAP})
-
 #: memory of one GPU: a KFD buffer object in its VRAM
 IN_VRAM = frozenset({Allocator.HIP_MALLOC, Allocator.HSA_POOL})
 #: memory that the C library or the kernel gives; no GPU has to be there
-OF_THE_HOST = frozenset({Allocator.MALLOC, Allocator.HEAP, Allocator.STACK})
+OF_THE_HOST = frozenset({Allocator.MALLOC, Allocator.MMAP, Allocator.HEAP, Allocator.STACK})
 #: registered as SVM ranges when it is allocated
 MANAGED = frozenset({Allocator.HIP_MALLOC_MANAGED, Allocator.MANAGED_GLOBAL})
 #: the initial heap and stack, which the driver keeps in host memory
 KEPT_IN_PLACE = frozenset({Allocator.HEAP, Allocator.STACK})
+
+
+class FileMapping(StrEnum):
+    """How a file is mapped. The words of the scenario language."""
+
+    READ_ONLY = "read_only"  # PROT_READ
+    SHARED = "shared"  # PROT_READ and PROT_WRITE, MAP_SHARED: stores go to the file
+    PRIVATE = "private"  # the same with MAP_PRIVATE: stores make copies
 
 
 class Allocation:

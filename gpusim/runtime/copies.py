@@ -14,6 +14,7 @@ from gpusim.kinds import Kind
 from gpusim.linux.address_space import VRAM
 from gpusim.runtime.allocation import IN_VRAM, Allocation, Allocator
 from gpusim.runtime.hip import Hip, Thread
+from gpusim.runtime.mappings import check_rights
 from gpusim.runtime.memory import bring_back
 from gpusim.runtime.operation import Operation
 from gpusim.runtime.operations import staged
@@ -91,16 +92,24 @@ def copy(
         yield Kind.COPY_SETUP, batch * small.copy_batched if batch > 1 else small.copy_alone
         yield _blit(hip, gpu, gpu.zero_copy_reads if up else gpu.zero_copy_writes, to[1])
         return
-    if not pinned:
-        yield from _prepare(hip, chain, *((source, *origin) if up else (target, *to)), write=not up)
-    for _ in range(batch):
+    side, part = (source, origin) if up else (target, to)
+    mapped = not pinned and side.vma.backing is not None
+    if not pinned and not mapped:
+        yield from _prepare(hip, chain, side, *part, write=not up)
+    for number in range(batch):
         if hip.kfd.dead:
             return
         yield Kind.COPY_SETUP, gpu.spec.sdma.copy_h2d if up else gpu.spec.sdma.copy_d2h
         if pinned:
             yield _engine(hip, gpu, length, up=up)
         else:
-            yield from staged_up(hip, gpu, length) if up else staged_down(hip, gpu, length)
+            first = part[0] + number * length
+
+            def touch(at: int, size: int, first: int = first) -> Stages:
+                yield from _prepare(hip, chain, side, first + at, size, write=not up)
+
+            staging = staged_up if up else staged_down
+            yield from staging(hip, gpu, length, touch if mapped else None)
 
 
 def _place(hip: Hip, allocation: Allocation, first: int, size: int) -> tuple[Place, int]:
@@ -124,6 +133,7 @@ def _prepare(hip: Hip, chain: Chain, allocation: Allocation, first: int, size: i
     if not allocation.is_svm:
         return
     start, end = allocation.pages(first, size)
+    check_rights(hip, allocation.vma, start, end, write=write)
     yield from bring_back(hip, chain, allocation.vma, start, end)
     what = f"{hip.kfd.name}: copy of {allocation.name!r}"
     yield from hip.node.paging.fault_in(allocation.vma, start, end, what, write=write, trap=True)

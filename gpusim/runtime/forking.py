@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from gpusim.engine.stages import Stages
 from gpusim.errors import NotSupportedYet, Problem, SimulatedFailure
 from gpusim.kinds import Kind
-from gpusim.linux.address_space import NOWHERE, RAM, SWAPPED, VRAM, Vma, VmaKind
+from gpusim.linux.address_space import FILE, FILE_WRITE, NOWHERE, RAM, SWAPPED, VRAM, Vma, VmaKind
 from gpusim.linux.notifier import Event
 from gpusim.runtime.allocation import Allocation
 from gpusim.runtime.hip import Hip, Steps, Thread
@@ -46,7 +46,8 @@ class Child:
                 ]
             )
         self.hip.kfd.has_child = True
-        vmas = [vma for vma in self.hip.kfd.mm if vma.kind is VmaKind.ANONYMOUS and not vma.gone]
+        inherited = (VmaKind.ANONYMOUS, VmaKind.FILE)
+        vmas = [vma for vma in self.hip.kfd.mm if vma.kind in inherited and not vma.gone]
         yield from locked(self.hip, thread, self._fork(vmas))
 
     def _fork(self, vmas: list[Vma]) -> Stages:
@@ -57,7 +58,9 @@ class Child:
             yield from kfd.invalidate(vma, vma.first, vma.last, Event.PROTECTION_PAGE)
             yield Kind.HOST_ALLOC, pages * node.host_spec.pages.hmm_walk  # one entry of the page table copied
             copy = Vma(vma.name, vma.first, vma.pages, vma.kind, in_place=vma.in_place)
-            copy.where = vma.where.replace(bytes([SWAPPED]), bytes([NOWHERE]))
+            copy.where = vma.where.translate(_INHERITED)
+            if vma.backing is not None:  # the child faults on pages of the file by itself
+                copy.backing = vma.backing.again(copy)
             shared = vma.where.translate(_is_ram())
             vma.shared, copy.shared = shared, bytearray(shared)
             self._marks[vma] = shared
@@ -102,7 +105,7 @@ class Child:
         if parent.shared is None or copy.shared is None:
             return
         here, there = _bytes(parent.where, start, end), _bytes(copy.where, start, end)
-        fresh = (here == RAM) & (there >= VRAM)
+        fresh = (here == RAM) & (there >= VRAM) & (there < FILE)
         if fresh.any():
             for page in (start + np.flatnonzero(fresh)).tolist():
                 copy.where[page] = RAM
@@ -114,12 +117,17 @@ class Child:
         self.hip.kfd.has_child = False
         for vma, copy in self._copies.items():
             assert copy.shared is not None
+            if copy.backing is not None:
+                copy.backing.close()
             shared = _bytes(copy.shared) == 1
             host.give_back(int(((_bytes(copy.where) == RAM) & ~shared).sum()))
             if not vma.gone and vma.shared is self._marks[vma]:
                 originals = _bytes(self._originals[vma]) == 1
                 host.give_back(int((originals & (_bytes(vma.shared) == 0)).sum()))
                 vma.shared = None
+
+
+_INHERITED = bytes(NOWHERE if place in (SWAPPED, FILE, FILE_WRITE) else place for place in range(256))
 
 
 def _bytes(values: bytearray | bytes, start: int = 0, end: int | None = None) -> NDArray[np.uint8]:

@@ -32,7 +32,7 @@ from gpusim.linux.file import File
 from gpusim.linux.file_io import FileIo
 from gpusim.linux.host_spec import HostSpec
 from gpusim.linux.paging import Paging
-from gpusim.runtime.allocation import Allocation, Allocator
+from gpusim.runtime.allocation import Allocation, Allocator, FileMapping
 from gpusim.runtime.operation import Operation, Stream
 
 Steps = Generator[Any, Any, None]  # what a host thread runs
@@ -118,6 +118,8 @@ class Declared:
     align: int | None
     huge_pages: bool = False  # transparent huge pages where they fit
     madvise: bool = False  # the program has to ask for them
+    file: str | None = None  # that is mapped
+    mapping: FileMapping = FileMapping.READ_ONLY
 
 
 class Hip:

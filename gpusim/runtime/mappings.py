@@ -38,8 +38,7 @@ def _munmap(hip: Hip, vma: Vma, first: int, last: int) -> Stages:
     node, kfd = hip.node, hip.kfd
     kfd.about_to_unmap()
     yield from kfd.invalidate(vma, first, last, Event.UNMAP)
-    used = last - first + 1 - vma.count(first, last, NOWHERE)
-    yield Kind.HOST_ALLOC, node.driver.costs.ioctl + used * node.host_spec.pages.free
+    yield Kind.HOST_ALLOC, node.driver.costs.ioctl + node.paging.free_ps(vma, first, last)
 
     def gone() -> None:
         if vma.gone:
@@ -117,7 +116,9 @@ def _register(hip: Hip, allocation: Allocation, first: int, last: int) -> Stages
         )
     yield Kind.HOST_ALLOC, node.driver.costs.ioctl
     what = f"hipHostRegister of {vma.name!r}"
-    yield from node.paging.fault_in(vma, first, last, what, write=True, trap=False)
+    rights = vma.rights(first)
+    writable = rights is not None and rights.write
+    yield from node.paging.fault_in(vma, first, last, what, write=writable, trap=False)
     pages = last - first + 1
     huge = vma.huge_in(first, last) * HUGE_PAGES
     yield Kind.PIN, (pages - huge) * costs.pin + huge * costs.pin_huge

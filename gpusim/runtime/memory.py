@@ -16,7 +16,7 @@ from gpusim.errors import SimulatedFailure
 from gpusim.hardware.gpu import Gpu
 from gpusim.hardware.gpuvm import HOST, LOCAL
 from gpusim.kinds import Kind
-from gpusim.linux.address_space import NOWHERE, SWAPPED, VRAM, Vma, VmaKind
+from gpusim.linux.address_space import SWAPPED, VRAM, Vma, VmaKind
 from gpusim.runtime.allocation import (
     IN_VRAM,
     KEPT_IN_PLACE,
@@ -25,6 +25,7 @@ from gpusim.runtime.allocation import (
     Allocation,
     Allocator,
 )
+from gpusim.runtime.file_mappings import map_file
 from gpusim.runtime.forking import Child
 from gpusim.runtime.hip import Hip, Steps, Thread
 from gpusim.runtime.mappings import check_rights, locked
@@ -55,6 +56,8 @@ def _alloc_stages(hip: Hip, name: str) -> Stages:
         kind = VmaKind.DEVICE
     elif allocator is Allocator.HIP_HOST_MALLOC:
         kind = VmaKind.PINNED
+    elif allocator is Allocator.MMAP:
+        kind = VmaKind.FILE
     gpu = CPU
     if allocator not in OF_THE_HOST:  # these work where the process sees no GPU
         gpu = hip.device(declared.gpu).gpu.index
@@ -88,6 +91,8 @@ def _alloc_stages(hip: Hip, name: str) -> Stages:
     in_place = allocator in KEPT_IN_PLACE
     vma = kfd.mm.map(name, pages, kind, _alignment(declared.size, declared.align), in_place=in_place)
     vma.wants_huge = declared.huge_pages and kind is VmaKind.ANONYMOUS
+    if kind is VmaKind.FILE:
+        map_file(hip, vma, declared)
     allocation = Allocation(name, declared.size, allocator, gpu, vma)
     hip.hold(allocation)
     if kind is VmaKind.DEVICE:
@@ -170,13 +175,15 @@ def _free_stages(hip: Hip, allocation: Allocation) -> Stages:
         if kfd.dead:
             return
         kfd.about_to_unmap()
-        used = vma.pages - vma.where.count(NOWHERE)
+        free_ps = node.paging.free_ps(vma, vma.first, vma.last)
         mapped = any(region.unmap(0, vma.pages - 1) for region in kfd.regions_of(vma))
-        yield Kind.HOST_ALLOC, costs.ioctl + used * cost.free
+        yield Kind.HOST_ALLOC, costs.ioctl + free_ps
         if mapped:
             yield Kind.TLB_FLUSH, costs.tlb_flush
         node.host.give_back(vma.leave_ram(vma.first, vma.last))
         node.paging.forget_swapped(vma.where.count(SWAPPED))
+        if vma.backing is not None:
+            vma.backing.close()
         for svm in ranges:
             if svm.bo_on != CPU:
                 node.devices[svm.bo_on].migration.drop_bo(svm)

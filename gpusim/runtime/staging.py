@@ -14,24 +14,39 @@ from gpusim.hardware.gpu import Gpu
 from gpusim.kinds import Kind
 from gpusim.runtime.hip import Hip
 
+#: has the CPU touch a part of the program's buffer before it copies it: first byte and size
+Touch = Callable[[int, int], Stages]
 
-def staged_up(hip: Hip, gpu: Gpu, size: int) -> Stages:
+
+def staged_up(hip: Hip, gpu: Gpu, size: int, touch: Touch | None = None) -> Stages:
     """Host to device: the CPU fills one staging buffer while SDMA empties the other."""
     sizes = _chunks(gpu, size)
+    if touch is not None:
+        yield from touch(0, sizes[0])
     yield bounce_copy(hip, sizes[0])
+    at = sizes[0]
     for part, following in zip(sizes, [*sizes[1:], 0], strict=True):
         if hip.kfd.dead:
             return
+        if touch is not None and following:
+            yield from touch(at, following)
+            at += following
         yield _beside(sdma_transfer(gpu, gpu.h2d, part, flights=hip.flights), hip, following)
 
 
-def staged_down(hip: Hip, gpu: Gpu, size: int) -> Stages:
+def staged_down(hip: Hip, gpu: Gpu, size: int, touch: Touch | None = None) -> Stages:
     """Device to host: SDMA fills one staging buffer while the CPU empties the other."""
     sizes = _chunks(gpu, size)
+    at = 0
     for part, previous in zip(sizes, [0, *sizes[:-1]], strict=True):
         if hip.kfd.dead:
             return
+        if touch is not None and previous:
+            yield from touch(at, previous)
+            at += previous
         yield _beside(sdma_transfer(gpu, gpu.d2h, part, flights=hip.flights), hip, previous)
+    if touch is not None:
+        yield from touch(at, sizes[-1])
     yield bounce_copy(hip, sizes[-1])
 
 

@@ -16,7 +16,7 @@ from functools import partial
 from gpusim.driver.svm_range import CPU, SvmRange
 from gpusim.engine.stages import Do, Stages, Transfer
 from gpusim.kinds import Kind
-from gpusim.linux.address_space import NOWHERE, RAM, SWAPPED, VmaKind
+from gpusim.linux.address_space import RAM, SWAPPED, VmaKind
 from gpusim.runtime.allocation import Allocation
 from gpusim.runtime.hip import Hip
 
@@ -62,11 +62,13 @@ def _detach(hip: Hip, allocation: Allocation, ranges: list[SvmRange]) -> Remains
     for svm in own:
         kfd.ranges.remove(svm)
     ranges += own
-    used = vma.pages - vma.where.count(NOWHERE)
+    free_ps = node.paging.free_ps(vma, vma.first, vma.last)
     mapped = any(region.unmap(0, vma.pages - 1) for region in kfd.regions_of(vma))
     give_back = partial(_forget, hip, own, vma.where.count(RAM), vma.where.count(SWAPPED))
+    if vma.backing is not None:
+        vma.backing.close()
     vma.vanish()
-    return Remains(used * page.free, costs.tlb_flush if mapped else 0, give_back)
+    return Remains(free_ps, costs.tlb_flush if mapped else 0, give_back)
 
 
 def _unpin(hip: Hip, pages: int) -> None:

@@ -15,9 +15,7 @@ from gpusim.scenario.mistakes import Mistakes
 from gpusim.scenario.parts import Parts, ProcessPart
 from gpusim.scenario.paths import TreePath
 from gpusim.scenario.schema import Driver
-from gpusim.scenario.words import Allocator
 
-ALLOCATORS_NOT_SUPPORTED_YET = frozenset({Allocator.MMAP})
 BUFFER_KEYS_NOT_SUPPORTED_YET = ("numa",)
 PROCESS_KEYS_NOT_SUPPORTED_YET: tuple[str, ...] = ()
 DRIVER_PRESETS_NOT_SUPPORTED_YET = tuple(preset for preset in PRESETS if preset not in PRESETS_SUPPORTED)
@@ -33,7 +31,6 @@ DRIVER_SWITCHES_NOT_SUPPORTED_YET = tuple(
 
 def features() -> Iterator[tuple[str, str]]:
     """(feature, where it is written) of everything on the list."""
-    yield from ((str(allocator), "allocator") for allocator in sorted(ALLOCATORS_NOT_SUPPORTED_YET))
     yield from ((key, "buffer key") for key in BUFFER_KEYS_NOT_SUPPORTED_YET)
     yield from ((key, "process key") for key in PROCESS_KEYS_NOT_SUPPORTED_YET)
     yield from ((preset, "driver preset") for preset in DRIVER_PRESETS_NOT_SUPPORTED_YET)
@@ -63,8 +60,6 @@ def _process(process: ProcessPart, mistakes: Mistakes) -> None:
         if buffer is None:
             continue
         path: TreePath = (*process.path, "buffers", name)
-        if buffer.allocator in ALLOCATORS_NOT_SUPPORTED_YET:
-            mistakes.not_supported((*path, "allocator"), f"allocator {buffer.allocator}")
         for key in BUFFER_KEYS_NOT_SUPPORTED_YET:
             if getattr(buffer, key) is not None:
                 mistakes.not_supported((*path, key), key)

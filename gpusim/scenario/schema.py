@@ -24,6 +24,7 @@ from gpusim.driver.switches import (
     Unit,
     XnackSwitch,
 )
+from gpusim.runtime.allocation import FileMapping
 from gpusim.runtime.hipfile.faults import FaultPlace
 from gpusim.runtime.hipfile.version import HipFileVersion, HipSymbol
 from gpusim.scenario.origin import Origin
@@ -97,6 +98,9 @@ class Buffer(Spec):
     allocator: Allocator = Field(description="how it is allocated")
     gpu: Name | None = Field(default=None, description="hipMalloc, hsa_pool: the GPU; default gpu0")
     file: Name | None = Field(default=None, description="mmap: the file that is mapped")
+    mapping: FileMapping | None = Field(
+        default=None, description="mmap: what stores do; default read_only, where they are not allowed"
+    )
     huge_pages: HugePages | None = Field(
         default=None, description="transparent huge pages; default: the node's"
     )

@@ -151,8 +151,16 @@ class Checker:
                 )
             else:
                 self._known((*path, "file"), buffer.file, process.files, "file of the process")
-        elif buffer.file is not None:
-            self._ignored((*path, "file"), why, "allocator: mmap")
+            if buffer.huge_pages is not None:
+                self._ignored((*path, "huge_pages"), why, "an allocator of anonymous memory")
+            if self.machine is not None and "mapped" not in (self.machine.cpu.get("io") or {}):
+                self.mistakes.report(
+                    path, "the CPU profile of the node has no numbers for mapped files", key=True
+                )
+        else:
+            for key in ("file", "mapping"):
+                if getattr(buffer, key) is not None:
+                    self._ignored((*path, key), why, "allocator: mmap")
         if buffer.align is not None and buffer.align & (buffer.align - 1):
             read = quantity.write_size(buffer.align)
             self.mistakes.report((*path, "align"), "not a power of two", read=read, legal="4KiB, 2MiB, ...")

@@ -7,7 +7,6 @@ import pytest
 
 from gpusim.cli import main
 from gpusim.kinds import DEFINITIONS, LABELS, Kind
-from gpusim.scenario.not_supported import ALLOCATORS_NOT_SUPPORTED_YET
 from gpusim.workload.steps import STEPS
 
 GENERATE = runpy.run_path(str(Path(__file__).resolve().parents[2] / "docs" / "generate.py"))
@@ -27,12 +26,6 @@ def test_every_kind_has_a_label_and_a_definition():
 def test_no_step_is_on_the_page_of_what_is_not_supported_yet():
     page = PAGES["reference/not-supported.md"]()
     assert [verb for verb in STEPS if f"`{verb}`" in page] == []
-
-
-def test_patterns_and_allocators_that_are_refused_are_on_the_page():
-    page = PAGES["reference/not-supported.md"]()
-    for refused in (ALLOCATORS_NOT_SUPPORTED_YET,):
-        assert [name for name in refused if f"`{name}`" not in page] == []
 
 
 @pytest.mark.parametrize("command", GENERATE["not_supported"]().get("commands", []))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from gpusim.hardware.gpuvm import HOST, LOCAL, PEER
-from gpusim.linux.address_space import RAM, VRAM, VmaKind
+from gpusim.linux.address_space import FILE, FILE_WRITE, RAM, VRAM, VmaKind
 from gpusim.machine.build import Machine
 from tests.programs import Ran
 
@@ -16,6 +16,7 @@ def check(ran: Ran) -> None:
     assert machine is not None
     pages_are_in_one_place(machine)
     page_tables_tell_where_pages_are(machine)
+    mapped_pages_of_files_are_in_memory(machine)
     counters_are_counts(ran)
     for step in ran.data.steps:
         if step.attribution is not None:
@@ -81,13 +82,40 @@ def page_tables_tell_where_pages_are(machine: Machine) -> None:
             for region in vm.regions.values():
                 vma = kfd.mm.find(region.first_page)
                 assert vma is not None, "page tables over memory that is gone"
-                if vma.kind is VmaKind.ANONYMOUS:
+                if vma.kind in (VmaKind.ANONYMOUS, VmaKind.FILE):
                     others = [(PEER + other, VRAM + other) for other in kfd.vms if other != gpu]
-                    for state, place in ((LOCAL, VRAM + gpu), (HOST, RAM), *others):
+                    in_host = (RAM, FILE, FILE_WRITE)
+                    for state, *places in ((LOCAL, VRAM + gpu), (HOST, *in_host), *others):
                         stale = sum(
-                            s == state and w != place for s, w in zip(region.valid, vma.where, strict=True)
+                            s == state and w not in places
+                            for s, w in zip(region.valid, vma.where, strict=True)
                         )
                         assert stale == 0, f"{stale} stale entries of {region.name} on gpu[{gpu}]"
+
+
+def mapped_pages_of_files_are_in_memory(machine: Machine) -> None:
+    """Nobody maps a page of a file that the page cache has dropped, or may write to one that is not dirty."""
+    io = machine.hardware.node.file_io
+    for process in machine.processes:
+        for vma in process.hip.kfd.mm:
+            if vma.backing is None or vma.gone:
+                continue
+            inode = vma.backing.file.inode
+            for page, place in enumerate(vma.where):
+                if place in (FILE, FILE_WRITE):
+                    assert io is not None
+                    assert inode.memory_only or not io.cache.missing(inode, page, page), page
+                if place == FILE_WRITE and io is not None and not inode.memory_only:
+                    assert io.cache.is_dirty(inode, page, page), page
+            for region in process.hip.kfd.regions_of(vma):
+                if region.writable is not None:
+                    assert not any(
+                        writable and place == FILE
+                        for writable, place, state in zip(
+                            region.writable, vma.where, region.valid, strict=True
+                        )
+                        if state
+                    )
 
 
 def counters_are_counts(ran: Ran) -> None:

@@ -29,7 +29,7 @@ def play(program, record="summary"):
     return ran
 
 
-@settings(BIG, max_examples=300)
+@settings(BIG, max_examples=80)
 @given(programs(), st.sampled_from(["summary", "spans"]))
 def test_programs_with_xnack_on_end_well(program, record):
     ran = play(program, record)
@@ -241,3 +241,25 @@ def test_a_process_that_is_killed_anywhere_leaves_nothing_behind(program, times,
         assert node.host.used == held
         assert all(device.vram.allocated == 0 for device in node.devices)
         assert all(device.gpu.copies == 0 for device in node.devices)
+
+
+@settings(BIG, max_examples=80)
+@given(
+    programs(gpus=2),
+    st.sampled_from(["shared", "private"]),
+    st.sampled_from(["0%", "40%", "100%"]),
+    st.booleans(),
+)
+def test_programs_that_map_files_end_well(program, mapping, cached, crowded):
+    """What would be malloc is a file; `crowded`: the page cache has room for a few MiB."""
+    sizes = {name: text.split() for name, text in program["buffers"].items()}
+    mapped = {name: size for name, (size, allocator) in sizes.items() if allocator == "malloc"}
+    buffers = program["buffers"] | {name: f"{size} mmap {name} {mapping}" for name, size in mapped.items()}
+    files = {name: f"{size} {cached}" for name, size in mapped.items()}
+    small = {"cpu.memory": "48MiB", "gpu.vram": "64MiB"} if crowded else {}
+    ran = play(program | {"buffers": buffers, "files": files, "overrides": small})
+    if ran is not None:
+        event(f"{len(mapped)} files")
+        ends = (*ENDS, "host_out_of_memory", "out_of_memory") if crowded else ENDS
+        assert ran.outcome in ends, ran.data.processes
+        check(ran)
