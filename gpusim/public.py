@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from gpusim.errors import InputError, Problem
 from gpusim.result import Result
 from gpusim.result.directory import check_target
-from gpusim.scenario import loader
+from gpusim.scenario import companions, loader
 from gpusim.scenario.schema import Scenario
 from gpusim.study.runs import Progress, simulated
 
@@ -197,9 +197,11 @@ def recommend(
 
 
 def write_scenario(scenario: Scenario, file: Path) -> Path:
-    """Write a scenario as YAML, everything resolved. Raises InputError when it cannot be written."""
+    """Write a scenario as YAML, everything resolved, and the files that it names. Raises InputError if it cannot."""
+    text, files = companions.copy_of(scenario)
     try:
-        file.write_text(loader.resolved_yaml(scenario), encoding="utf-8")
+        companions.write_beside(file.parent, files)
+        file.write_text(text, encoding="utf-8")
     except OSError as error:
         raise InputError([Problem(f"cannot be written: {error.strerror}", file=str(file))]) from None
     return file

@@ -79,12 +79,23 @@ class Result:
             if extras is not None:  # first: what they wrote may stand in the summary
                 extras(partial)
             (partial / SUMMARY).write_text(self.to_json() + "\n", encoding="utf-8")
-            (partial / SCENARIO).write_text(self.scenario_yaml, encoding="utf-8")
+            self._save_scenario(partial)
             for name, frame in self.tables.items():
                 table = pa.Table.from_pandas(frame, preserve_index=False)
                 parquet.write_table(table, partial / f"{name}.parquet", compression="zstd")
         self.path = Path(path)
         return self.path
+
+    def _save_scenario(self, folder: Path) -> None:
+        """With the files that it names, so that it can be run again from there."""
+        from gpusim.scenario import companions
+
+        if self._scenario is not None:
+            text, files = companions.copy_of(self._scenario)
+        else:  # it was read back, with its files beside it
+            text, files = self.scenario_yaml, companions.beside(self.path)
+        companions.write_beside(folder, files)
+        (folder / SCENARIO).write_text(text, encoding="utf-8")
 
     @property
     def scenario(self) -> Scenario:

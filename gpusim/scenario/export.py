@@ -15,6 +15,7 @@ from gpusim.scenario.step_reader import nested_steps
 from gpusim.scenario.yaml_scalars import resolve_plain
 from gpusim.spec import Spec
 from gpusim.version import version
+from gpusim.workload.kernel import KEYS_IGNORED
 from gpusim.workload.steps import Step
 
 
@@ -24,8 +25,13 @@ def resolved_yaml(scenario: Scenario) -> str:
     Values that use `parameters` still say `${name}`, so that the file can be changed and swept as the first
     one could.
     """
+    return as_yaml(resolved(scenario))
+
+
+def as_yaml(tree: dict[str, Any]) -> str:
+    """Plain data of a scenario as text."""
     return yaml.dump(
-        resolved(scenario),
+        tree,
         Dumper=_Dumper,
         sort_keys=False,
         allow_unicode=True,
@@ -39,6 +45,11 @@ def resolved(scenario: Scenario) -> dict[str, Any]:
     from gpusim.scenario.loader import raw_tree
 
     tree = _dump(scenario)
+    for name, kernel in scenario.kernels.items():
+        for key in KEYS_IGNORED.get(
+            kernel.pattern, ()
+        ):  # defaults that would be refused when it is read back
+            tree["kernels"][name].pop(key, None)
     first = {process.name: process for process in reversed(scenario.processes)}
     tree["processes"] = [_process(process) for process in reversed(first.values())]
     if scenario._origin is None:
@@ -50,13 +61,18 @@ def resolved(scenario: Scenario) -> dict[str, Any]:
 def run_id(scenario: Scenario) -> str:
     """12 hexadecimal digits that stand for the scenario, the profiles it uses, the seed and this version.
 
-    The same on any machine; a profile edited in place changes it.
+    The same on any machine and from any folder; a profile or a trace edited in place changes it.
     """
+    from gpusim.scenario.companions import fingerprints
     from gpusim.scenario.resolve import resolve
 
     machine = asdict(resolve(scenario))
     del machine["parameters"]  # sources and grades do not change a result
-    content = {"scenario": resolved(scenario), "machine": machine, "version": version()}
+    content = {
+        "scenario": fingerprints(scenario, resolved(scenario)),
+        "machine": machine,
+        "version": version(),
+    }
     text = json.dumps(content, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
