@@ -43,7 +43,6 @@ class KfdProcess:
         self.xnack_refused = ""  # why XNACK cannot be had, if HSA_XNACK asked for it
         self.unmap_listeners: list[Callable[[KfdProcess], None]] = []  # told before addresses go away
         self.dead = False
-        self.has_child = False
         self.remarks: list[str] = []
         self.stopped = False  # its queues are evicted
         self.notifier: MmuNotifier | None = None  # connected by `machine/`

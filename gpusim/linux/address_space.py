@@ -15,6 +15,7 @@ from gpusim.spec import PAGE_BYTES
 
 if TYPE_CHECKING:
     from gpusim.linux.mapped_file import MappedFile
+    from gpusim.linux.sharing import Frames
 
 NOWHERE = 0  # never touched, or freed
 RAM = 1
@@ -50,20 +51,21 @@ NO_RIGHTS = Rights(read=False, write=False)
 class Vma:
     """A mapping of pages first..last (virtual page numbers); `where` has one byte a page for anonymous memory.
 
-    `huge` has one byte for each aligned block of 2 MiB that is one huge page, where the VMA may have any; `shared` one
-    byte a page that is shared copy-on-write after a fork, where there was one. The kernel may make huge pages at first
-    touch if `wants_huge`. Pages of a `pinned` one stay where they are. mprotect and munmap of a part split a VMA in
-    Linux; here it stays whole and knows the rights of its parts. `in_place` says that it is the initial heap or stack,
-    which the driver keeps in host memory. `gone` says that its process has died: work that was on its way finds no
-    pages in it, and gives it none. `held` are pages in VRAM that CPU threads have faulted on and wait for: nobody else
-    can move them. `backing` is the file behind one of kind FILE; copies of its pages that are the process's own lie
-    in RAM.
+    `huge` has one byte for each aligned block of 2 MiB that is one huge page, where the VMA may have any; after a fork
+    `shared` has one byte a page that says which of `frames` it is, 0 where nobody else can have it. The kernel may make
+    huge pages at first touch if `wants_huge`. Pages of a `pinned` one stay where they are. mprotect and munmap of a
+    part split a VMA in Linux; here it stays whole and knows the rights of its parts. `in_place` says that it is the
+    initial heap or stack, which the driver keeps in host memory. `gone` says that its process has died: work that was
+    on its way finds no pages in it, and gives it none. `held` are pages in VRAM that CPU threads have faulted on and
+    wait for: nobody else can move them. `backing` is the file behind one of kind FILE; copies of its pages that are the
+    process's own lie in RAM.
     """
 
     __slots__ = (
         "_parts",
         "backing",
         "first",
+        "frames",
         "gone",
         "held",
         "huge",
@@ -91,6 +93,7 @@ class Vma:
         self.pinned = False
         self.huge: bytearray | None = None
         self.shared: bytearray | None = None
+        self.frames: Frames | None = None
         self._parts: SortedDict[int, Rights | None] | None = (
             None  # first page of a part -> its rights, None: unmapped
         )
@@ -157,12 +160,13 @@ class Vma:
         self.where[first - self.first : last - self.first + 1] = bytes([place]) * length
 
     def leave_ram(self, first: int, last: int) -> int:
-        """Pages of first..last leave RAM: how many that frees. What a child shares stays with the child."""
+        """Pages of first..last leave RAM: how many that frees. What others map as well stays with them."""
         found = self.count(first, last, RAM)
-        if self.shared is not None:
+        if self.frames is not None and self.shared is not None:
             start, end = first - self.first, last - self.first + 1
-            found -= self.shared.count(1, start, end)
-            self.shared[start:end] = bytes(end - start)
+            marked = end - start - self.shared.count(0, start, end)
+            if marked:
+                found += self.frames.leave(self, start, end) - marked
         return found
 
     def gather(self, first: int, last: int, place: int) -> None:

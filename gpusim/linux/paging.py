@@ -75,17 +75,19 @@ class Paging:
         return made
 
     def _break_sharing(self, vma: Vma, first: int, last: int, what: str, *, trap: bool) -> Stages:
-        """Copy-on-write: each shared page becomes a copy of its own."""
-        assert vma.shared is not None
+        """Copy-on-write: each page that others map too becomes a copy of its own; the last one keeps the page."""
+        frames, shared = vma.frames, vma.shared
+        assert frames is not None
+        assert shared is not None
         start, end = first - vma.first, last - vma.first + 1
-        shared = vma.shared.count(1, start, end)
-        if not shared:
+        if shared.count(0, start, end) == end - start:
             return
-        self.host.take(shared, what)
-        vma.shared[start:end] = bytes(end - start)
+        copied, kept = frames.counts(vma, start, end)
+        self.host.take(copied, what)
+        frames.leave(vma, start, end)
         cost = self._cost
-        yield Kind.PAGE_ALLOC, shared * (cost.alloc + (cost.fault if trap else 0))
-        yield Kind.PAGE_COPY, self.copy_ps(shared)
+        yield Kind.PAGE_ALLOC, copied * cost.alloc + (copied + kept) * (cost.fault if trap else 0)
+        yield Kind.PAGE_COPY, self.copy_ps(copied)
 
     def copy_ps(self, pages: int) -> int:
         """One thread copies pages."""

@@ -196,6 +196,11 @@ class Hip:
             )
         return found
 
+    @property
+    def live(self) -> list[Allocation]:
+        """All that is allocated now."""
+        return list(self._live.values())
+
     def add(self, allocation: Allocation) -> None:
         self._live[allocation.name] = allocation
 

@@ -16,7 +16,7 @@ from functools import partial
 from gpusim.driver.svm_range import CPU, SvmRange
 from gpusim.engine.stages import Do, Stages, Transfer
 from gpusim.kinds import Kind
-from gpusim.linux.address_space import RAM, SWAPPED, VmaKind
+from gpusim.linux.address_space import SWAPPED, VmaKind
 from gpusim.runtime.allocation import Allocation
 from gpusim.runtime.hip import Hip
 
@@ -64,7 +64,8 @@ def _detach(hip: Hip, allocation: Allocation, ranges: list[SvmRange]) -> Remains
     ranges += own
     free_ps = node.paging.free_ps(vma, vma.first, vma.last)
     mapped = any(region.unmap(0, vma.pages - 1) for region in kfd.regions_of(vma))
-    give_back = partial(_forget, hip, own, vma.where.count(RAM), vma.where.count(SWAPPED))
+    in_ram = vma.leave_ram(vma.first, vma.last)  # what a child maps too is freed when that has ended
+    give_back = partial(_forget, hip, own, in_ram, vma.where.count(SWAPPED))
     if vma.backing is not None:
         vma.backing.close()
     vma.vanish()

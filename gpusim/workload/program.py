@@ -125,7 +125,7 @@ class HostThread:
 
     def fork(self, steps: Sequence[Step], *, suffix: str, wait: bool) -> Steps:
         """Make a child that runs steps of its own; wait for its end, or go on beside it."""
-        child = self.process.calls.child()
+        child = self.hip.child()
         yield from child.fork(self)
         meeting = Meeting(self.env, 2)
         calls = ChildCalls(child, memory.child_touch)

@@ -2,9 +2,9 @@
 
 import pytest
 
-from gpusim.errors import NotSupportedYet
 from gpusim.kinds import Kind
-from tests.programs import MIB, MS, PAGE, launch, prefetch, run, run_inside, scenario, sleep, touch
+from tests.machine.invariants import check
+from tests.programs import MIB, MS, PAGE, free, launch, prefetch, run, run_inside, scenario, sleep, touch
 
 MALLOC = {"x": "8MiB malloc"}
 PAGES = 8 * MIB // PAGE
@@ -117,10 +117,81 @@ def test_pages_that_a_child_shares_stay_with_it_when_they_go_to_vram():
     assert host_pages(ran) == 0
 
 
-def test_a_second_child_has_to_wait_for_the_first():
-    fork = {"fork": {"wait": False, "steps": [sleep("5ms")]}}
-    with pytest.raises(NotSupportedYet, match="another child"):
-        run([touch("x"), {**fork, "name": "one"}, {**fork, "name": "two"}], buffers=MALLOC)
+def forks(*children):
+    """Touch x, fork children that live for 20 ms after their steps, and outlive them."""
+    steps = [touch("x")]
+    for number, inner in enumerate(children):
+        steps.append({"name": f"fork{number}", "fork": {"wait": False, "steps": [*inner, sleep("20ms")]}})
+    return [*steps, sleep("1us")]
+
+
+def test_two_children_share_one_copy_and_the_last_one_keeps_the_page():
+    """The parent and the first child write: two copies; the second child goes on with the original."""
+    last = [sleep("10ms"), touch("x", name="last")]
+    steps = [*forks([touch("x", name="first")], last), touch("x", name="own"), sleep("50ms")]
+    ran = run_inside(scenario(steps, buffers=MALLOC))
+    check(ran)
+    node = ran.machine.hardware.node
+    assert ran.step("first").attribution[Kind.PAGE_COPY] > 0
+    assert ran.step("own").attribution[Kind.PAGE_COPY] > 0
+    assert Kind.PAGE_COPY not in ran.step("last").attribution
+    assert ran.step("last").attribution[Kind.PAGE_ALLOC] == PAGES * node.host_spec.pages.fault
+    assert node.host.peak == 3 * PAGES
+    assert host_pages(ran) == PAGES
+
+
+def test_each_fork_write_protects_what_the_gpu_has_mapped():
+    """The parent's kernel faults again after each fork, and copies where a child of any age has the page."""
+
+    def child(number):
+        return {"name": f"child{number}", "fork": {"wait": False, "steps": [sleep("60ms")]}}
+
+    kernels = [launch(writes="x", name=f"w{number}") for number in range(3)]
+    steps = [touch("x"), kernels[0], child(0), kernels[1], child(1), kernels[2]]
+    ran = run_inside(scenario(steps, buffers={"x": "8MiB heap"}))
+    check(ran)
+    assert ran.faults["serviced"] == 3 * 4
+    assert ran.machine.hardware.node.host.peak == 3 * 8 * MIB // PAGE
+
+
+def test_a_child_of_a_child_shares_with_both():
+    inner = {"fork": {"steps": [touch("x", "read", name="read"), touch("x", name="grandchild")]}}
+    ran = run_inside(scenario([touch("x"), {"fork": {"steps": [inner]}}], buffers=MALLOC))
+    check(ran)
+    assert ran.step("grandchild").attribution[Kind.PAGE_COPY] > 0
+    assert ran.machine.hardware.node.host.peak == 2 * PAGES
+    assert host_pages(ran) == PAGES
+
+
+def test_children_that_see_pages_come_back_from_vram_share_them():
+    one, two = [touch("x", "read", name="one")], [touch("x", "read", name="two")]
+    steps = [touch("x"), launch(writes="x"), *forks(one, two)[1:], sleep("60ms")]
+    ran = run_inside(scenario(steps, buffers=MALLOC))
+    check(ran)
+    assert ran.migrated("device_to_host") == PAGES * PAGE
+    assert ran.machine.hardware.node.host.peak == PAGES
+    assert host_pages(ran) == PAGES
+
+
+def test_a_child_outlives_the_memory_of_its_parent():
+    """free in the parent; the child keeps what it shares, and finds nothing of what lay in VRAM."""
+    child = [sleep("5ms"), touch("x", "read", name="late")]
+    for before in ([], [launch(writes="x")]):
+        ran = run_inside(
+            scenario([touch("x"), *before, *forks(child)[1:], free("x"), sleep("60ms")], buffers=MALLOC)
+        )
+        check(ran)
+        assert ran.outcome == "completed"
+        late = ran.step("late").attribution
+        assert late[Kind.HOST_MEMORY] > 0
+        assert (Kind.PAGE_ZERO in late) == bool(before)
+        assert host_pages(ran) == 0
+
+
+def test_a_parent_that_is_killed_takes_its_children_with_it_and_leaves_nothing():
+    steps = [*forks([touch("x", name="own")]), {"kill": {}}]
+    ran = run_inside(scenario(steps, buffers=MALLOC))
+    assert ran.machine.hardware.node.host.used == 0
 
 
 def test_a_child_cannot_use_hip():
