@@ -372,7 +372,9 @@ def validate(files: tuple[Path, ...], as_json: bool) -> int:
 @click.option(
     "--workers", type=click.IntRange(1, 1024), metavar="N", help="Processes; default: one per core."
 )
-@click.option("--scheduler", metavar="ADDR", help="A Dask scheduler (not supported yet).")
+@click.option(
+    "--scheduler", metavar="ADDR", help="Instead: the workers of a Dask scheduler, e.g. tcp://host:8786."
+)
 @_SETS
 @_SEED
 @_OUT
@@ -390,8 +392,12 @@ def sweep(
     as_json: bool,
     quiet: bool,
 ) -> int:
-    """Run a grid of what-ifs; write one row per point and replication to DIR/points.parquet."""
-    failures.refuse({"--scheduler": scheduler is not None})
+    """Run a grid of what-ifs; write one row per point and replication to DIR/points.parquet.
+
+    One that was interrupted goes on where it was: what has been run is kept beside DIR until all of it is there.
+    """
+    if scheduler is not None:
+        failures.not_with("--scheduler", {"--workers": workers is not None})
     from gpusim import public
     from gpusim.report import output, progress
     from gpusim.study import sweep as study
@@ -401,7 +407,9 @@ def sweep(
     scenario = study.with_grid(scenario, failures.parsed_axes(over), replications)
     target = public.default_out(scenario, prefix="sweep-") if out is None else out
     with progress.counting("runs", wanted=not (as_json or quiet)) as show:
-        found = public.sweep(scenario, workers=workers or cores(), out=target, progress=show)
+        found = public.sweep(
+            scenario, workers=workers or cores(), scheduler=scheduler, out=target, progress=show
+        )
     output.sweep(scenario, found, target, as_json=as_json, quiet=quiet)
     return failures.FINE
 

@@ -134,6 +134,7 @@ def sweep(
     over: Mapping[str, Sequence[Any]] | None = None,
     replications: int | None = None,
     workers: int = 1,
+    scheduler: str | None = None,
     set: Mapping[str, Any] | None = None,  # noqa: A002
     seed: int | None = None,
     out: str | Path | None = None,
@@ -142,18 +143,15 @@ def sweep(
     """Run every combination of the values in `over` (and in the scenario's own `sweep`).
 
     One row per combination and replication, columns named as `Result.metric` takes them. `workers` above 1
-    starts processes: guard a script's entry with `if __name__ == "__main__"`. `out` is a directory for
-    `points.parquet`.
+    starts processes: guard a script's entry with `if __name__ == "__main__"`. `scheduler` is the address of a Dask
+    scheduler instead (the extra `gpusim[distributed]`). `out` is a directory for `points.parquet`; a sweep to it that
+    was interrupted goes on where it was.
     """
     from gpusim.study import sweep as study
 
     chosen = study.with_grid(prepared(scenario, set=set, seed=seed), over, replications)
-    if out is not None:
-        check_target(Path(out))
-    found = study.sweep(chosen, workers=workers, progress=progress)
-    if out is not None:
-        study.save(chosen, found, Path(out))
-    return found
+    target = None if out is None else check_target(Path(out))
+    return study.sweep(chosen, workers=workers, scheduler=scheduler, out=target, progress=progress)
 
 
 def recommend(

@@ -151,7 +151,6 @@ def test_a_run_that_its_limit_ends_has_its_rows_pictures_and_trace(call):
 @pytest.mark.parametrize(
     "args",
     [
-        ("sweep", "small.yaml", "--scheduler", "tcp://x"),
         ("calibrate", "data", "--profile", "mi210"),
         ("import", "trace.json", "--anything"),
     ],
@@ -460,6 +459,12 @@ def test_sweep_is_0_when_a_point_died_and_json_has_every_row(call):
     assert Path(data["directory"]).parent == Path("results/small")
 
 
+def test_sweep_takes_workers_or_a_scheduler(call):
+    code, _, err = call("sweep", "small.yaml", "--scheduler", "tcp://x:1", "--workers", 2)
+    assert code == 2
+    assert "--workers does not go with --scheduler" in err
+
+
 def test_sweep_refuses_a_wrong_grid(call):
     for args in (
         (),
@@ -562,6 +567,40 @@ def test_a_sweep_that_is_interrupted_takes_its_workers_along(place):
     while _lives(running.pid):
         assert time.monotonic() < deadline, "a worker outlived its parent"
         time.sleep(0.1)
+
+
+def test_an_interrupted_sweep_goes_on_where_it_was(place, call):
+    sizes = ",".join(f"{size}MiB" for size in range(64, 94))
+    options = [
+        "small.yaml",
+        "--over",
+        f"parameters.size={sizes}",
+        "--workers",
+        "1",
+        "--out",
+        "here",
+        "--quiet",
+    ]
+    running = subprocess.Popen(
+        [sys.executable, "-m", "gpusim", "sweep", *options], stderr=subprocess.PIPE, text=True, cwd=place
+    )
+    kept = place / "here.rows.jsonl"
+    deadline = time.monotonic() + 60
+    while not (kept.exists() and len(kept.read_text().splitlines()) > 2):
+        assert running.poll() is None, "the sweep was too short to interrupt"
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    running.send_signal(signal.SIGINT)
+    _, err = running.communicate(timeout=60)
+    assert running.returncode == 130
+    assert "runs are kept in" in err
+    assert "the same command goes on from there" in err
+    before = kept.read_text().splitlines()
+    assert 3 <= len(before) < 31
+    assert call("sweep", *options)[0] == 0
+    assert not kept.exists()
+    found = pd.read_parquet("here/points.parquet")
+    assert found["parameters.size"].tolist() == sizes.split(",")
 
 
 def _lives(group):

@@ -179,9 +179,11 @@ def leave(work: Callable[[], int]) -> NoReturn:
     except BrokenPipeError:  # whoever reads has seen enough
         code = FINE
         deafen()
-    except (KeyboardInterrupt, click.Abort):
+    except (KeyboardInterrupt, click.Abort) as end:
         code = INTERRUPTED
-        _say("gpusim: interrupted; nothing half-written is left")
+        _say(
+            f"gpusim: interrupted; {'; '.join(getattr(end, '__notes__', ())) or 'nothing half-written is left'}"
+        )
     except Exception as error:  # noqa: BLE001 - a user never sees a traceback
         code = complain(error)
     try:

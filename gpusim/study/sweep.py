@@ -8,15 +8,20 @@ seed at every point (common random numbers).
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+import json
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gpusim.errors import InputError, Problem
 from gpusim.result.directory import whole
+from gpusim.scenario import loader
+from gpusim.study.journal import Journal
 from gpusim.study.points import row, table
 from gpusim.study.runs import simulated
+from gpusim.study.scheduler import Scheduler
 from gpusim.study.workers import Workers
 
 if TYPE_CHECKING:
@@ -38,6 +43,11 @@ class Point:
     values: tuple[tuple[str, Any], ...]
     replication: int
     seed: int
+
+    @property
+    def key(self) -> str:
+        """The same in any grid that has this run."""
+        return json.dumps([dict(self.values), self.replication, self.seed], sort_keys=True)
 
     def __str__(self) -> str:
         chosen = ", ".join(f"{path}={value}" for path, value in self.values)
@@ -88,32 +98,71 @@ def sweep(
     over: Mapping[str, Sequence[Any]] | None = None,
     replications: int | None = None,
     workers: int = 1,
+    scheduler: str | None = None,
+    out: Path | None = None,
     progress: Progress | None = None,
 ) -> pd.DataFrame:
     """One row per point and replication; see `gpusim.study.points` for the columns.
 
     `workers` above 1 starts processes with the `spawn` method, so a script must guard its entry with
-    `if __name__ == "__main__"`. Raises InputError for a wrong grid before anything runs.
+    `if __name__ == "__main__"`; `scheduler` is the address of a Dask scheduler whose workers do it instead. `out` is
+    the directory to write: what an interrupted sweep to it has run is not run again. Raises InputError for a wrong
+    grid before anything runs.
     """
     scenario = with_grid(scenario, over, replications)
     grid = points(scenario)
     base = scenario.with_(sweep=None, expect=[])
-    rows: dict[int, dict[str, Any]] = {}
-    with Workers(_run, base, min(workers, len(grid)), of="the sweep") as pool:
-        for point, found in pool.each(grid):
-            rows[point.index] = found
+    axes = list(scenario.sweep.over) if scenario.sweep is not None else []
+    if out is None:
+        return table([found for _, found in sorted(_rows(base, grid, workers, scheduler, progress))], axes)
+    with Journal(out, loader.run_id(base), (point.key for point in grid)) as journal:
+        left = [point for point in grid if point.key not in journal.rows]
+        kept = len(grid) - len(left)
+        shown = None if progress is None else _further(progress, kept, len(grid))
+        by_index = {point.index: point for point in grid}
+        with closing(_rows(base, left, workers, scheduler, shown)) as ending:
+            for index, found in ending:
+                point = by_index[index]
+                axis = dict(point.values)
+                journal.add(point.key, {name: value for name, value in found.items() if name not in axis})
+        made = table([{**dict(point.values), **journal.rows[point.key]} for point in grid], axes)
+        save(scenario, made, out)
+        journal.done()
+    return made
+
+
+def _further(progress: Progress, kept: int, whole: int) -> Progress:
+    """Counts from what was there."""
+
+    def show(done: int, _: int) -> None:
+        progress(kept + done, whole)
+
+    return show
+
+
+def _rows(
+    base: Scenario, grid: Sequence[Point], workers: int, scheduler: str | None, progress: Progress | None
+) -> Generator[tuple[int, dict[str, Any]]]:
+    """(index of the point, its row), as they finish."""
+    if not grid:
+        return
+    of = "the sweep"
+    chosen: Workers[Point, dict[str, Any]] | Scheduler[Point, dict[str, Any]]
+    if scheduler is None:
+        chosen = Workers(_run, base, min(workers, len(grid)), of=of)
+    else:
+        chosen = Scheduler(_run, base, scheduler, of=of)
+    with chosen as pool:
+        for done, (point, found) in enumerate(pool.each(grid), start=1):
             if progress is not None:
-                progress(len(rows), len(grid))
-    assert scenario.sweep is not None  # for the type checker; `with_grid` made it
-    return table([rows[point.index] for point in grid], list(scenario.sweep.over))
+                progress(done, len(grid))
+            yield point.index, found
 
 
 def save(scenario: Scenario, found: pd.DataFrame, target: Path) -> Path:
     """Write the directory of a sweep, whole or not at all. Raises InputError when it cannot be written."""
     import pyarrow as pa
     from pyarrow import parquet
-
-    from gpusim.scenario import loader
 
     with whole(target) as partial:
         parquet.write_table(pa.Table.from_pandas(found, preserve_index=False), partial / POINTS)

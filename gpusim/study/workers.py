@@ -13,6 +13,7 @@ import signal
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -58,7 +59,7 @@ class Workers(Generic[TaskT, MadeT]):
         """Every task with what came of it, as they finish. Raises what one of them raises, with its name."""
         if self._count <= 1:
             for task in tasks:
-                with _Named(task, self._of):
+                with Named(task, self._of):
                     made = self._work(self._base, task)
                 yield task, made
             return
@@ -70,12 +71,13 @@ class Workers(Generic[TaskT, MadeT]):
         running: dict[Future[MadeT], TaskT] = {}
         while True:
             for task in itertools.islice(waiting, self._count * _AHEAD - len(running)):
-                running[pool.submit(_in_worker, task)] = task
+                with _uninterrupted():
+                    running[pool.submit(_in_worker, task)] = task
             if not running:
                 return
             for future in wait(running, return_when=FIRST_COMPLETED).done:
                 task = running.pop(future)
-                with _Named(task, self._of):
+                with Named(task, self._of):
                     made = future.result()
                 yield task, made
 
@@ -102,13 +104,29 @@ class Workers(Generic[TaskT, MadeT]):
                 child.join()
 
 
+@contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Ctrl-C waits until the block has ended; a process that is started in it never gets one, not even while it starts.
+
+    Ctrl-C is for the parent, which ends its workers.
+    """
+    if not hasattr(signal, "pthread_sigmask"):  # not on this platform
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 _at_work: tuple[Work[Any, Any], Scenario] | None = None  # of a worker process, set once at its start
 
 
 def _start_worker(work: Work[Any, Any], base: Scenario) -> None:
     global _at_work  # noqa: PLW0603 - the state of a worker process, not of the package
     _at_work = work, base
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which ends its workers
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def _in_worker(task: Any) -> Any:
@@ -117,7 +135,7 @@ def _in_worker(task: Any) -> Any:
     return work(base, task)
 
 
-class _Named:
+class Named:
     """Says at which task an error came up."""
 
     def __init__(self, task: object, of: str) -> None:
