@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from gpusim.driver.attributes import Attributes, SvmFlag, initial
 from gpusim.driver.svm_range import SvmRange, SvmRangeList, pieces
@@ -14,6 +15,9 @@ from gpusim.errors import InvariantError
 from gpusim.hardware.gpuvm import INVALID, Region, Vm
 from gpusim.linux.address_space import VRAM, AddressSpace, Vma
 from gpusim.linux.notifier import Event, MmuNotifier
+
+if TYPE_CHECKING:
+    from gpusim.driver.deferred import DeferredList
 
 
 class KfdProcess:
@@ -46,6 +50,7 @@ class KfdProcess:
         self.remarks: list[str] = []
         self.stopped = False  # its queues are evicted
         self.notifier: MmuNotifier | None = None  # connected by `machine/`
+        self.deferred: DeferredList | None = None  # and this one too
         self.checkpoints: dict[int, int] = {}  # GPU -> time of the last vector that a munmap made stale
         self.resent: dict[tuple[int, int], int] = {}  # (GPU, page) -> when a stale fault was dropped
         self._regions: dict[tuple[int, int], Region] = {}

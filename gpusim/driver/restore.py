@@ -86,7 +86,7 @@ class Restore:
         """Steps 1 to 14; the recent-restore rule (12) is the queue's. `sent_ps` is the vector's timestamp."""
         svm = process.ranges.find(page)
         rights = None if vma is None else vma.rights(page)
-        return examine(
+        refusal = examine(
             Look(
                 process_alive=not process.dead,
                 xnack=process.xnack,
@@ -99,6 +99,9 @@ class Restore:
                 write=write,
             )
         )
+        if refusal is Refusal.DEFERRED and process.deferred is not None:
+            process.deferred.refused += 1
+        return refusal
 
     def placement(self, svm: SvmRange) -> int | None:
         """Step 15: where the data shall be for a fault of this GPU; None if it has no access."""

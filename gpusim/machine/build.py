@@ -7,6 +7,7 @@ from pathlib import Path
 
 from gpusim.driver.ats_notifier import AtsNotifier
 from gpusim.driver.ats_service import AtsService
+from gpusim.driver.deferred import DeferredList
 from gpusim.driver.kfd_process import KfdProcess
 from gpusim.driver.notifier import SvmNotifier
 from gpusim.driver.queue_restore import QueueRestore
@@ -107,6 +108,14 @@ class Machine:
             kill=lambda outcome, error: program.kill(outcome, error),  # noqa: PLW0108 - not made yet
         )
         self._connect_notifier(kfd)
+        kfd.deferred = DeferredList(
+            kfd,
+            env=self.env,
+            recorder=self.recorder,
+            costs=node.driver.costs,
+            drop_bo=[device.migration.drop_bo for device in node.devices],
+            on_cores=node.on_cores,
+        )
         kfd.xnack_refused = start.refused
         node.processes.append(kfd)
         for worker, device in zip(self.hardware.workers, node.devices, strict=True):

@@ -129,6 +129,8 @@ def _stages(hip: Hip, allocation: Allocation, first: int, last: int, changes: Ch
     node, kfd, vma = hip.node, hip.kfd, allocation.vma
     costs = node.driver.costs
     yield Kind.DRIVER_FIXED, costs.ioctl
+    if kfd.deferred is not None:
+        yield from kfd.deferred.flush()
     granule = node.driver.svm.default_granularity // PAGE_BYTES
     made = kfd.cover(first, last, granule_pages=granule, most_pages=node.range_pages)
     yield Kind.DRIVER_FIXED, len(made) * costs.range_create

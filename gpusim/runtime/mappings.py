@@ -1,13 +1,14 @@
 """munmap, mprotect and hipHostRegister: what a program does to its address space, and what the GPUs see of it.
 
 munmap and mprotect hold the address space as a writer and the driver's restore as a reader; here both hold the
-process's SVM mutex instead. Splitting or removing ranges, which the driver leaves to a worker, takes no time.
+process's SVM mutex instead, and munmap the migrate mutexes of the ranges that it touches: an eviction may be at work on
+one. Ranges are split and removed by a worker later (`driver/deferred.py`).
 """
 
 from __future__ import annotations
 
-from gpusim.driver.svm_range import CPU
-from gpusim.engine.stages import Do, Stages
+from gpusim.engine.record import Chain
+from gpusim.engine.stages import Do, Stages, Tell, Transfer
 from gpusim.errors import InputError, Problem, SimulatedFailure
 from gpusim.hardware.gpuvm import HOST
 from gpusim.kinds import Kind
@@ -36,25 +37,29 @@ def munmap(hip: Hip, thread: Thread, allocation: Allocation, part: tuple[int, in
 
 def _munmap(hip: Hip, vma: Vma, first: int, last: int) -> Stages:
     node, kfd = hip.node, hip.kfd
+    ranges = kfd.ranges.within(first, last)
+    for svm in ranges:
+        if svm.busy:
+            yield Transfer(Kind.LOCK_WAIT, svm.acquire)
+        else:
+            svm.busy = True
     kfd.about_to_unmap()
     yield from kfd.invalidate(vma, first, last, Event.UNMAP)
     yield Kind.HOST_ALLOC, node.driver.costs.ioctl + node.paging.free_ps(vma, first, last)
 
-    def gone() -> None:
+    def gone(chain: Chain) -> None:
         if vma.gone:
             return
-        for svm in kfd.ranges.within(first, last):
-            start, end = max(first, svm.first), min(last, svm.last)
-            inside = kfd.split(svm, start, end)
-            if inside.bo_on != CPU:
-                node.devices[inside.bo_on].migration.drop_bo(inside)
-            kfd.ranges.remove(inside)
         node.host.give_back(vma.leave_ram(first, last))
         node.paging.forget_swapped(vma.count(first, last, SWAPPED))
         vma.move(first, last, NOWHERE)
         vma.allow(first, last, None)
+        for svm in ranges:
+            svm.release()
+        if ranges and kfd.deferred is not None:
+            kfd.deferred.add(chain, vma, first, last)
 
-    yield Do(gone)
+    yield Tell(gone)
 
 
 def mprotect(

@@ -58,6 +58,8 @@ def _stages(hip: Hip, vma: Vma, first: int, last: int, target: int) -> Stages:
         raise SimulatedFailure(
             "hip_error", f"hipErrorInvalidValue: {vma.name!r} was freed before its prefetch"
         )
+    if kfd.deferred is not None:
+        yield from kfd.deferred.flush()
     if vma.pinned:
         return  # migrate_vma finds nothing that it may move
     granule = node.driver.svm.default_granularity // PAGE_BYTES
