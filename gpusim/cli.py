@@ -122,6 +122,7 @@ def run(
     from gpusim.study.workers import cores
 
     scenario = public.load(file, set=failures.parsed_sets(sets), seed=seed)
+    _heed(public.warning(scenario))
     target = public.default_out(scenario) if out is None else out
     limit_ps = scenario.limits.simulated_time
     wanted = not (as_json or quiet)
@@ -143,6 +144,11 @@ def run(
     return failures.code_of(result.outcome)
 
 
+def _heed(warning: str | None) -> None:
+    if warning is not None:
+        click.echo(f"gpusim: warning: {warning}", err=True)
+
+
 @cli.command()
 @_FILES
 @_JSON
@@ -152,6 +158,8 @@ def check(files: tuple[Path, ...], as_json: bool) -> int:
     from gpusim.report import output
 
     found = failures.each(files, public.load)
+    for one in found:
+        _heed(None if one.made is None else public.warning(one.made))
     output.checks(found, as_json=as_json)
     return failures.highest(one.code for one in found)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from gpusim.errors import InputError, Problem
 from gpusim.result import Result
 from gpusim.result.directory import check_target
-from gpusim.scenario import companions, loader
+from gpusim.scenario import companions, effort, loader
 from gpusim.scenario.schema import Scenario
 from gpusim.study.runs import Progress, simulated
 
@@ -192,6 +192,11 @@ def recommend(
         workers=workers,
         progress=progress,
     )
+
+
+def warning(scenario: Scenario) -> str | None:
+    """A line about a run that will take very long, with its remedy; None for others."""
+    return effort.warning(scenario)
 
 
 def write_scenario(scenario: Scenario, file: Path) -> Path:
