@@ -8,7 +8,7 @@ time.
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import count
@@ -68,7 +68,16 @@ class FileJob:
     direct: bool = False  # POSIX: with O_DIRECT
     timeout_ps: int | None = None  # of a batch's status call
     duration_ps: int | None = None  # no block is begun after this time
+    mix: float = 0.0  # share of the calls of a reading job that write
     pieces: tuple[Pieces, ...] = ()  # instead of a size: what lies in the file one after the other
+
+
+def direction(job: FileJob, seed: str) -> Callable[[], bool]:
+    """Does the next call of a thread write? Drawn call by call where the job mixes reads and writes."""
+    if not job.mix:
+        return lambda: job.write
+    draw = random.Random(f"{seed}.mix").random
+    return lambda: draw() < job.mix
 
 
 @dataclass(frozen=True, slots=True)

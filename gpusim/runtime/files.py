@@ -9,13 +9,13 @@ from gpusim.engine.stages import Stages
 from gpusim.errors import CallError, SimulatedFailure
 from gpusim.kinds import Kind
 from gpusim.runtime.allocation import Allocation
-from gpusim.runtime.file_job import Block, FileApi, FileJob, Layout, Share
+from gpusim.runtime.file_job import Block, FileApi, FileJob, Layout, Share, direction
 from gpusim.runtime.hip import Hip, Steps, Thread
 from gpusim.runtime.hipfile.batch import Batch, iter_stage
 from gpusim.runtime.hipfile.library import HipFile
 from gpusim.runtime.hipfile.scoring import Request
 from gpusim.runtime.hipfile.streams import Answer, AsyncIo
-from gpusim.runtime.hipfile.synchronous import failure, new_request, synchronous
+from gpusim.runtime.hipfile.synchronous import failure, mixed, new_request, synchronous
 from gpusim.runtime.operation import Operation
 from gpusim.runtime.piece_layout import PieceLayout
 from gpusim.runtime.posix_io import Posix
@@ -108,9 +108,14 @@ class Files:
     ) -> Steps:
         library = self._library
         buffer = library.buffer(allocation)
-        yield from thread.stages(
-            synchronous(self._hip, library, thread.chain, share.file, buffer, job.write, blocks)
-        )
+        chain = thread.chain
+        if job.mix:
+            writes = direction(job, self._seed_of(share))
+            yield from thread.stages(mixed(self._hip, library, chain, share.file, buffer, writes, blocks))
+        else:
+            yield from thread.stages(
+                synchronous(self._hip, library, chain, share.file, buffer, job.write, blocks)
+            )
 
     def _posix(
         self, thread: Thread, job: FileJob, allocation: Allocation, share: Share, blocks: Iterator[Block]
@@ -124,12 +129,16 @@ class Files:
             bounce=job.bounce,
             direct=job.direct,
         )
-        yield from thread.stages(posix.run(job.write, blocks))
+        if job.mix:
+            yield from thread.stages(posix.mixed(direction(job, self._seed_of(share)), blocks))
+        else:
+            yield from thread.stages(posix.run(job.write, blocks))
 
     def _asynchronous(
         self, thread: Thread, job: FileJob, allocation: Allocation, share: Share, blocks: Iterator[Block]
     ) -> Steps:
         """`depth` calls in flight on a stream of the thread's own, or of the step's; the oldest is waited for."""
+        writes = direction(job, self._seed_of(share))
         call = "hipFileWriteAsync" if job.write else "hipFileReadAsync"
         stream = job.stream or f"{job.buffer}.{share.number}"
         flying: deque[tuple[Operation, Answer]] = deque()
@@ -139,7 +148,7 @@ class Files:
                     return
                 if len(flying) == job.depth:
                     yield from self._landed(thread, flying, call, share.file)
-                request = self._request(allocation, job, share, block)
+                request = self._request(allocation, share, block, write=writes())
                 operation, answer, entry = self._async.submit(thread, request, stream)
                 yield from thread.stages(_failing(call, share.file, entry))
                 self._hip.submit(thread, operation, stream)
@@ -160,13 +169,14 @@ class Files:
         self, thread: Thread, job: FileJob, allocation: Allocation, share: Share, blocks: Iterator[Block]
     ) -> Steps:
         """`depth` entries in flight: one context, and a new entry for each that has ended."""
+        writes = direction(job, self._seed_of(share))
         call = "hipFileBatchIOSubmit"
         try:
             batch = Batch(self._hip, self._library, job.depth)
             room = job.depth
             while not self._hip.kfd.dead:
                 requests = [
-                    self._request(allocation, job, share, block)
+                    self._request(allocation, share, block, write=writes())
                     for _, block in zip(range(room), blocks, strict=False)
                 ]
                 if requests:
@@ -189,8 +199,11 @@ class Files:
         except CallError as error:
             raise failure(call, share.file, error) from None
 
-    def _request(self, allocation: Allocation, job: FileJob, share: Share, block: Block) -> Request:
-        request = new_request(self._library, share.file, self._library.buffer(allocation), job.write)
+    def _seed_of(self, share: Share) -> str:
+        return f"{self._seed}.{self._hip.kfd.name}.{share.file}.{share.number}"
+
+    def _request(self, allocation: Allocation, share: Share, block: Block, *, write: bool) -> Request:
+        request = new_request(self._library, share.file, self._library.buffer(allocation), write)
         request.file_offset, request.buffer_offset, request.size = block
         return request
 

@@ -6,12 +6,13 @@ core has just written waits for the part that is still in the core's private cac
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Generator, Iterable
+from typing import Any
 
 from gpusim.driver.ais import Bytes
 from gpusim.driver.migrate import sdma_transfer
 from gpusim.engine.record import Chain
-from gpusim.engine.stages import Stages
+from gpusim.engine.stages import Stage, Stages
 from gpusim.errors import CallError
 from gpusim.hardware.gpu import Gpu
 from gpusim.kinds import Kind
@@ -50,8 +51,14 @@ class Posix:
         on_device = allocation.allocator in (Allocator.HIP_MALLOC, Allocator.HSA_POOL)
         self._gpu: Gpu | None = hip.node.devices[allocation.gpu].gpu if on_device else None
 
-    def run(self, write: bool, blocks: Iterable[Block]) -> Stages:
-        """All blocks, one after another; reading ends with the file."""
+    def mixed(self, writes: Callable[[], bool], blocks: Iterable[Block]) -> Stages:
+        """All blocks, one after another; `writes` says of each whether it is written."""
+        for block in blocks:
+            if not (yield from self.run(writes(), (block,))):
+                break
+
+    def run(self, write: bool, blocks: Iterable[Block]) -> Generator[Stage, int, Any]:
+        """All blocks, one after another; reading ends with the file. Returns whether all were done."""
         chain = self._chain
         series = self._library.log.of(self._library.process, "posix", write)
         before = chain.sums.copy()
@@ -65,7 +72,8 @@ class Posix:
                     series.add(start, chain.time_ps, moved, _REASON)
                     done += moved
                     if not moved:
-                        return
+                        return False
+            return True
         except CallError as error:
             series.failed(error.code)
             raise failure("pwrite" if write else "pread", self._file.name, error) from None

@@ -11,7 +11,7 @@ from gpusim.scenario.parts import ProcessPart, StepPart
 from gpusim.scenario.paths import TreePath
 from gpusim.scenario.schema import InjectedFault
 from gpusim.scenario.words import Errno
-from gpusim.workload.steps.files import FileTransfer, TransferApi
+from gpusim.workload.steps.files import FileBatch, FileOperation, FileTransfer, TransferApi
 
 #: key -> the interfaces that look at it
 _BY_API: dict[str, tuple[TransferApi, ...]] = {
@@ -32,6 +32,9 @@ def check_file_step(process: ProcessPart, step: StepPart, mistakes: Mistakes, kn
             place = (*where, "file", index) if isinstance(named, list) else (*where, "file")
             known(place, name, list(process.files), "file of the process")
     args = step.step.args if step.step is not None else None
+    if isinstance(args, FileBatch) and args.mix is not None and args.operation is FileOperation.WRITE:
+        legal = "operation: read, of which `mix` is written"
+        mistakes.report((*where, "mix"), "operation write would ignore this key", legal=legal, key=True)
     if not isinstance(args, FileTransfer):
         return
     for key, apis in _BY_API.items():

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Generator, Iterable
+from typing import Any
 
 from gpusim.engine.record import Chain
-from gpusim.engine.stages import Stages
+from gpusim.engine.stages import Stage, Stages
 from gpusim.errors import CallError, SimulatedFailure
 from gpusim.runtime.file_job import Block
 from gpusim.runtime.hip import Hip
@@ -38,8 +39,11 @@ def synchronous(
     buffer: BufferRecord,
     write: bool,
     blocks: Iterable[Block],
-) -> Stages:
-    """The stages of one thread. What a call leaves (a short count) is asked for again; 0 bytes end the job."""
+) -> Generator[Stage, int, Any]:
+    """The stages of one thread. What a call leaves (a short count) is asked for again; 0 bytes end the job.
+
+    Returns whether all blocks were done.
+    """
     client = Client(hip, library, chain, write=write)
     calls, outcome, config, kfd = client.calls, client.outcome, library.config, hip.kfd
     call = "hipFileWrite" if write else "hipFileRead"
@@ -63,12 +67,28 @@ def synchronous(
                 request.buffer_offset += moved
                 request.size -= moved
             if not moved or kfd.dead:
-                break
+                return False
+        return True
     except CallError as error:
         client.failed(request, error)
         raise failure(call, file, error) from None
     finally:
         client.close()
+
+
+def mixed(
+    hip: Hip,
+    library: HipFile,
+    chain: Chain,
+    file: str,
+    buffer: BufferRecord,
+    writes: Callable[[], bool],
+    blocks: Iterable[Block],
+) -> Stages:
+    """The same where `writes` says of each call whether it writes."""
+    for block in blocks:
+        if not (yield from synchronous(hip, library, chain, file, buffer, writes(), (block,))):
+            break
 
 
 def failure(call: str, file: str, error: CallError) -> SimulatedFailure:

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, ClassVar
 from pydantic import Field
 
 from gpusim.runtime.file_job import Bounce, FileApi, FileJob, Pieces
-from gpusim.spec import Duration, Size, Spec
+from gpusim.spec import Duration, Fraction, Size, Spec
 from gpusim.workload.steps.base import StepProcess, StepSpec
 
 if TYPE_CHECKING:
     from gpusim.workload.program import HostThread, StepRun
 
+_MIX = "share of the calls that write instead, drawn call by call: a job of reads and writes"
 _FILE = "a file of the process, or a list of which the threads take one each in turn"
 
 
@@ -107,6 +108,11 @@ class FileTransfer(StepSpec):
     )
     direct: bool = Field(default=False, description="api posix: the file is opened with O_DIRECT")
 
+    @property
+    def written(self) -> float:
+        """Share of the calls that write although the job reads."""
+        return 0.0
+
     def buffers(self) -> dict[str, str]:
         return {"buffer": self.buffer}
 
@@ -128,6 +134,7 @@ class FileTransfer(StepSpec):
             pieces=tuple(Pieces(piece.size, piece.count, piece.align) for piece in self.pieces),
             bounce=self.bounce,
             direct=self.direct,
+            mix=self.written,
         )
         step.facts = facts_of(job)
         yield from thread.hip.files.transfer(thread, job, step.label, step.asks_for)
@@ -137,6 +144,12 @@ class FileRead(FileTransfer):
     """Read a file into a buffer."""
 
     verb: ClassVar[str] = "file_read"
+
+    mix: Fraction | None = Field(default=None, gt=0, lt=1, description=_MIX)
+
+    @property
+    def written(self) -> float:
+        return self.mix or 0.0
 
 
 class FileWrite(FileTransfer):
@@ -170,6 +183,7 @@ class FileBatch(StepSpec):
         gt=0,
         description="no entry is begun after this time; without `entries`: the job goes on for it",
     )
+    mix: Fraction | None = Field(default=None, gt=0, lt=1, description=f"operation read: {_MIX}")
     capacity: int = Field(default=128, gt=0, le=128, description="entries in flight of each thread")
     threads: int = Field(default=1, gt=0, le=4096, description="threads, each with a batch of its own")
     order: FileOrder = Field(default=FileOrder.SEQUENTIAL, description="which block comes next")
@@ -195,6 +209,7 @@ class FileBatch(StepSpec):
             threads=self.threads,
             depth=self.capacity,
             timeout_ps=self.timeout,
+            mix=self.mix or 0.0,
             duration_ps=self.duration,
         )
         step.facts = facts_of(job)
