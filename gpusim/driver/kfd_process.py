@@ -49,6 +49,7 @@ class KfdProcess:
         self.dead = False
         self.remarks: list[str] = []
         self.stopped = False  # its queues are evicted
+        self._when_started: list[Callable[[], None]] = []
         self.notifier: MmuNotifier | None = None  # connected by `machine/`
         self.deferred: DeferredList | None = None  # and this one too
         self.checkpoints: dict[int, int] = {}  # GPU -> time of the last vector that a munmap made stale
@@ -84,6 +85,16 @@ class KfdProcess:
             vm.stopped = False
             for region in vm.regions.values():
                 region.try_again(now_ps)
+        waiting, self._when_started = self._when_started, []
+        for call in waiting:
+            call()
+
+    def when_started(self, call: Callable[[], None]) -> None:
+        """Call when its queues go on, at once if they do."""
+        if self.stopped:
+            self._when_started.append(call)
+        else:
+            call()
 
     def invalidate(self, vma: Vma, first: int, last: int, event: Event, *, calls: int = 1) -> Stages:
         """The MMU notifier of this process."""

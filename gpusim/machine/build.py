@@ -20,7 +20,7 @@ from gpusim.machine import paced
 from gpusim.machine.hardware import Hardware
 from gpusim.machine.hipfiles import HipFiles
 from gpusim.machine.runnable import most_runnable
-from gpusim.machine.visible import copy_engines, visible_devices
+from gpusim.machine.visible import copy_engines, locks_from, visible_devices
 from gpusim.machine.xnack import xnack_at_start
 from gpusim.rundata import StepData
 from gpusim.runtime.allocation import Allocator, FileMapping
@@ -142,6 +142,7 @@ class Machine:
             files=self.hardware.storage.files(process),
             sdma=copy_engines(process.env)[0],
             peer_sdma=copy_engines(process.env)[1],
+            locks_from=locks_from(process.env),
         )
         later = set(_allocated_by_steps(step for steps in process.threads.values() for step in steps))
         program = ProgramProcess(

@@ -31,3 +31,12 @@ def copy_engines(env: Mapping[str, str]) -> tuple[bool, bool]:
     """
     every = env.get("HSA_ENABLE_SDMA", "").strip() != "0"
     return every, every and env.get("HSA_ENABLE_PEER_SDMA", "").strip() != "0"
+
+
+def locks_from(env: Mapping[str, str]) -> int | None:
+    """GPU_PINNED_MIN_XFER_SIZE in KiB, as bytes, at most 32 MiB: pageable copies from there on lock their memory.
+
+    None where it is not set: the measured rates of pageable copies, to which the model is fitted, are those of staging.
+    """
+    text = env.get("GPU_PINNED_MIN_XFER_SIZE", "").strip()
+    return min(int(text) << 10, 32 << 20) if text.isdigit() else None

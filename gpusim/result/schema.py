@@ -263,11 +263,12 @@ def summary_schema() -> dict[str, Any]:
                 "migrate_retries": _is(
                     "integer", "second and third tries: CPU threads held pages that were to leave a VRAM"
                 ),
+                "sdma_faults": _is("integer", "retry faults of copy engines in locked memory"),
                 "migrate_deadlocks": _is(
                     "integer", "moves to another GPU given up after three tries (-EDEADLK)"
                 ),
             },
-            optional=("migrate_retries", "migrate_deadlocks"),
+            optional=("migrate_retries", "migrate_deadlocks", "sdma_faults"),
             text="the counters that KFD keeps for a process; absent where no GPU took part",
         ),
     }

@@ -14,6 +14,7 @@ from gpusim.kinds import Kind
 from gpusim.linux.address_space import VRAM
 from gpusim.runtime.allocation import IN_VRAM, Allocation, Allocator
 from gpusim.runtime.hip import Hip, Thread
+from gpusim.runtime.locked_copies import locked_copy
 from gpusim.runtime.mappings import check_rights
 from gpusim.runtime.memory import bring_back
 from gpusim.runtime.operation import Operation
@@ -100,10 +101,12 @@ def copy(
         if hip.kfd.dead:
             return
         yield Kind.COPY_SETUP, gpu.spec.sdma.copy_h2d if up else gpu.spec.sdma.copy_d2h
+        first = part[0] + number * length
         if pinned:
             yield _engine(hip, gpu, length, up=up)
+        elif not mapped and hip.locks_from is not None and length >= hip.locks_from:
+            yield from locked_copy(hip, chain, gpu, side, first, length, up=up)
         else:
-            first = part[0] + number * length
 
             def touch(at: int, size: int, first: int = first) -> Stages:
                 yield from _prepare(hip, chain, side, first + at, size, write=not up)

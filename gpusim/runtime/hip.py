@@ -135,6 +135,7 @@ class Hip:
         files: Mapping[str, File] | None = None,
         sdma: bool = True,
         peer_sdma: bool = True,
+        locks_from: int | None = None,
     ) -> None:
         self.node = node
         self.env = node.env
@@ -143,6 +144,7 @@ class Hip:
         self._declared = declared
         self.sdma = sdma  # do copy engines copy, or kernels?
         self.peer_sdma = peer_sdma  # and between GPUs?
+        self.locks_from = locks_from  # pageable copies of so many bytes are not staged; None: all are
         self.files: Mapping[str, File] = files or {}
         self.flights = Flights(node.env)
         self.lines: dict[Vma, SharedLines] = {}  # of buffers that CPU threads and kernels update by atomics
