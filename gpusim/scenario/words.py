@@ -89,6 +89,7 @@ class Errno(StrEnum):
     EINTR = "EINTR"
     EINVAL = "EINVAL"
     EIO = "EIO"
+    EMFILE = "EMFILE"
     ENODEV = "ENODEV"
     ENOMEM = "ENOMEM"
     ENOSPC = "ENOSPC"

@@ -1,9 +1,13 @@
 """What a file request costs: events, which are counted exactly, and time, as a ratio to the bare loop."""
 
+import subprocess
+import sys
+
 import pytest
 
 from gpusim.scenario import loader
 from gpusim.simulation import simulate
+from tests.benchmarks.peak_memory import ROOT, needs_proc
 from tests.benchmarks.ratios import against_bare
 
 TEXT = """\
@@ -42,6 +46,14 @@ def test_a_small_request_at_a_busy_pin_lock_takes_two():
 def test_a_large_request_takes_three():
     few, many = (simulate(program("1MiB", size)) for size in ("1GiB", "2GiB"))
     assert many.engine["events"] - few.engine["events"] <= 3.05 * 1024
+
+
+@needs_proc
+def test_200_000_requests_more_take_no_memory():
+    """Each would take 24 bytes in a table of all requests, 4.6 MiB."""
+    command = [sys.executable, "-m", "tests.benchmarks.io_memory", "sync", "100000", "300000"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    assert float(done.stdout) < 2.0
 
 
 @pytest.mark.timing

@@ -9,6 +9,7 @@ NOT_REGISTERED = "hipFileHandleNotRegistered"
 ALREADY_REGISTERED = "hipFileHandleAlreadyRegistered"
 MEMORY_NOT_REGISTERED = "hipFileMemoryNotRegistered"
 BATCH_FULL = "hipFileBatchFull"
+NO_DESCRIPTOR = "hipFileGetNewFDFailed"
 NOT_SUPPORTED = "hipFileIONotSupported"
 HIP_OUT_OF_MEMORY = "hipErrorOutOfMemory"
 

@@ -18,6 +18,8 @@ class FaultPlace(StrEnum):
     PWRITE = "pwrite"
     FDATASYNC = "fdatasync"
     HIP_MEMCPY = "hipMemcpy"
+    STATX = "statx"  # of a registration
+    REOPEN = "reopen"  # of a registration: the second descriptor
 
 
 #: calls that move bytes of a file, and so can move fewer

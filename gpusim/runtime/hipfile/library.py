@@ -18,7 +18,7 @@ from gpusim.linux.library_costs import LibraryCosts
 from gpusim.runtime.allocation import Allocation, Allocator
 from gpusim.runtime.hipfile import codes
 from gpusim.runtime.hipfile.config import Configuration
-from gpusim.runtime.hipfile.faults import Injector
+from gpusim.runtime.hipfile.faults import FaultPlace, Injector
 from gpusim.runtime.hipfile.pool import Pool
 from gpusim.runtime.hipfile.registration import (
     BufferRecord,
@@ -106,9 +106,24 @@ class HipFile:
         yield Kind.IO_SUBMIT, self.costs.register_file
         if name in self.records:
             raise CallError(codes.ALREADY_REGISTERED)
-        self.records[name] = register_file(file)
+        self.records[name] = register_file(file, reopened=self._reopened(name))
         self.users = max(self.users, 1)
         self.statistics.file_registrations += 1
+
+    def _reopened(self, name: str) -> bool:
+        """Is there a second descriptor? Raises CallError where the registration fails."""
+        try:
+            self.injector.limit(FaultPlace.STATX, name, 0)
+        except CallError:
+            raise CallError(codes.INTERNAL) from None
+        try:
+            self.injector.limit(FaultPlace.REOPEN, name, 0)
+        except CallError as error:
+            if error.code == "EINVAL":
+                return False
+            failed = self.config.revision.no_descriptor if error.code == "EMFILE" else codes.INTERNAL
+            raise CallError(failed) from None
+        return True
 
     def register_buffer(self, allocation: Allocation) -> Stages:
         """hipFileBufRegister. A failing one still opens the driver."""

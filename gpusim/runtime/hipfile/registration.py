@@ -58,19 +58,20 @@ class FileRecord:
     mem_align: int
 
 
-def register_file(facts: FileFacts) -> FileRecord:
-    """Ask statx and the mount table, and open the second descriptor.
+def register_file(facts: FileFacts, *, reopened: bool = True) -> FileRecord:
+    """Ask statx and the mount table, and open the second descriptor; `reopened`: that was not refused with EINVAL.
 
     The client's own flags do not matter: there is one descriptor with O_DIRECT and one without, unless the reopen with
     O_DIRECT fails with EINVAL.
     """
-    if facts.supports_o_direct:
+    direct = reopened and facts.supports_o_direct
+    if direct:
         offset_align = _or_default(facts.dio_offset_align)
         mem_align = _or_default(facts.dio_mem_align)
     else:
         offset_align = mem_align = 0
     return FileRecord(
-        direct=facts.supports_o_direct,
+        direct=direct,
         regular=facts.type == "regular",
         block=facts.type == "block",
         ordered_ext4=facts.filesystem == "ext4" and journal_mode(facts.mount_options) == "ordered",

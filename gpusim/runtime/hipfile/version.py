@@ -41,6 +41,7 @@ class Revision:
     async_mode: AsyncMode
     batch_runs: bool  # a submitted batch is carried out at all
     batch_full: str  # the error of more entries than there is room for
+    no_descriptor: str  # the error of a registration when there are no descriptors left
     lvm: bool  # files on LVM over local NVMe drives take the fast path
 
 
@@ -53,6 +54,7 @@ _OLD = Revision(
     async_mode=AsyncMode.WHOLE,
     batch_runs=False,
     batch_full="hipFileInvalidValue",
+    no_descriptor="hipFileInternalError",
     lvm=False,
 )
 _V0_5 = Revision(
@@ -64,6 +66,7 @@ _V0_5 = Revision(
     async_mode=AsyncMode.PER_STREAM,
     batch_runs=True,
     batch_full="hipFileBatchFull",
+    no_descriptor="hipFileGetNewFDFailed",
     lvm=True,
 )
 _DEV = Revision(
@@ -75,6 +78,7 @@ _DEV = Revision(
     async_mode=AsyncMode.POOL,
     batch_runs=True,
     batch_full="hipFileBatchFull",
+    no_descriptor="hipFileGetNewFDFailed",
     lvm=True,
 )
 

@@ -121,3 +121,31 @@ def test_a_fault_may_be_meant_for_one_file() -> None:
     ran = run(READ, other, files=files, faults="{where: fastpath, file: g, errno: ENODEV}")
     assert ran.io("fastpath", "read")["requests"] == 64
     assert ran.io("fallback", "read")["requests"] == 4
+
+
+def test_a_file_that_cannot_be_reopened_directly_goes_by_the_fallback() -> None:
+    ran = run(READ, faults="{where: reopen, errno: EINVAL}")
+    assert ran.outcome == "completed"
+    assert ran.io("fallback", "read")["reasons"] == {"no descriptor with O_DIRECT": 64}
+
+
+@pytest.mark.parametrize(
+    ("version", "where", "errno", "code"),
+    [
+        ("0.5.0", "reopen", "EIO", "hipFileInternalError"),
+        ("0.5.0", "reopen", "EMFILE", "hipFileGetNewFDFailed"),
+        ("0.2.0", "reopen", "EMFILE", "hipFileInternalError"),
+        ("0.5.0", "statx", "EINVAL", "hipFileInternalError"),
+    ],
+)
+def test_any_other_error_makes_the_registration_fail(version: str, where: str, errno: str, code: str) -> None:
+    ran = run(READ, version=version, faults=f"{{where: {where}, errno: {errno}}}")
+    assert (ran.outcome, ran.error) == ("io_error", f"hipFileHandleRegister of file 'f': {code}")
+    assert ran.io("fastpath", "read")["requests"] == ran.io("fallback", "read")["requests"] == 0
+
+
+def test_a_registration_that_fails_once_can_be_made_again() -> None:
+    again = "again: {file_register: {file: f}}"
+    first = "first: {file_register: {file: f}}"
+    ran = run(first, again, READ, faults="{where: statx, errno: EIO, at: [0]}", on_error="continue")
+    assert ran.io("fastpath", "read")["requests"] == 64
