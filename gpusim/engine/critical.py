@@ -8,13 +8,13 @@ later says that the span could not end before. What links do not explain (a gap)
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-_NEVER = -(1 << 62)
+from gpusim.engine.contract import Contracted
+
 _BLOCK = 1 << 16
 
 
@@ -67,61 +67,50 @@ class Graph:
     """
 
     def __init__(self, spans: NDArray[Any]) -> None:
-        self._start = spans["start_ps"]
+        start = spans["start_ps"]
         end = spans["end_ps"]
         ends = np.concatenate((np.zeros(1, np.int64), end))
-        self._links = [
-            np.ascontiguousarray(spans[name]) for name in ("cause", "queued_behind", "released_by")
-        ]
-        there = [link > 0 for link in self._links]
-        before = [found & (ends[link] <= self._start) for found, link in zip(there, self._links, strict=True)]
+        links = [np.ascontiguousarray(spans[name]) for name in ("cause", "queued_behind", "released_by")]
+        there = [link > 0 for link in links]
+        before = [found & (ends[link] <= start) for found, link in zip(there, links, strict=True)]
         after = [found & ~early for found, early in zip(there, before, strict=True)]
         reached = np.zeros(len(spans), np.int64)
         until = np.zeros(len(spans), np.int64)
-        for link, early, late in zip(self._links, before, after, strict=True):
+        for link, early, late in zip(links, before, after, strict=True):
             np.maximum(reached, np.where(early, ends[link], 0), out=reached)
             np.maximum(until, np.where(late, ends[link], 0), out=until)
-        self._before, self._after = before, after
-        self._gap = self._start - reached
-        length = end - self._start
+        gap = start - reached
+        length = end - start
         self.waits = (spans["alone_ps"] == 0) & (until > 0)
-        self._lag = np.where(self.waits, np.maximum(end - until, 0), 0)
+        lag = np.where(self.waits, np.maximum(end - until, 0), 0)
         self.delays = (spans["alone_ps"] > length) & before[1]
         self.lengths: NDArray[np.int64] = np.where(
             self.waits, 0, np.where(self.delays, spans["alone_ps"], length)
         )
+        there = [early | late for early, late in zip(before, after, strict=True)]
+        there[0] |= (links[0] == 0) & ~before[1] & ~before[2]  # it began with the run, as far as links say
+        there[2] &= (links[2] != links[0]) | (links[0] == 0)  # the same row twice is asked once
+        own = [early & ~self.delays for early in before]
+        own[0] |= there[0] & (links[0] == 0) & ~self.delays
+        own[1] |= self.delays
+        del reached, until, length, ends, after
+
+        def base(link: int, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+            late = there[link][rows] & ~before[link][rows] & (links[link][rows] > 0)
+            made = np.where(late, lag[rows], gap[rows])
+            return np.where(self.delays[rows], 0, made) if link == 1 else made
+
+        self._contracted = Contracted(links, there, base, own, self.lengths)
+
+    @property
+    def nodes(self) -> int:
+        """What is left of the spans to time: those that only follow each other are one."""
+        return len(self._contracted)
 
     def makespan(self, lengths: NDArray[np.int64]) -> int:
         """When the last span ends if each takes `lengths` by itself."""
-        end = array("q", [0])
-        append = end.append
-        for block in self._blocks(lengths):
-            for cause, behind, by, cause_ps, behind_ps, by_ps in zip(*block, strict=True):
-                time = end[cause] + cause_ps
-                if by_ps != _NEVER:
-                    other = end[by] + by_ps
-                    time = max(time, other)
-                if behind_ps != _NEVER:
-                    other = end[behind] + behind_ps
-                    time = max(time, other)
-                append(time)
-        return end[-1]
+        return self.makespans(lengths, lengths)[0]
 
-    def _blocks(self, lengths: NDArray[np.int64]) -> Iterator[list[list[int]]]:
-        """Links and what is added to the end of each, in blocks of rows as Python numbers."""
-        for first in range(0, len(lengths), _BLOCK):
-            part = slice(first, first + _BLOCK)
-            own, delayed = lengths[part], self.delays[part]
-            added = self._gap[part] + np.where(delayed, 0, own)
-            weights = [
-                np.where(early[part], added, np.where(late[part], self._lag[part], _NEVER))
-                for early, late in zip(self._before, self._after, strict=True)
-            ]
-            weights[1] = np.where(delayed, own, weights[1])
-            links = [link[part] for link in self._links]
-            # the same row twice is asked once; no row at all is the beginning of the run
-            weights[2] = np.where((links[2] == links[0]) & (links[0] > 0), _NEVER, weights[2])
-            early = [before[part] for before in self._before]
-            free = (links[0] == 0) & ~early[1] & ~early[2]
-            weights[0] = np.where(free, added, weights[0])
-            yield [column.tolist() for column in (*links, *weights)]
+    def makespans(self, one: NDArray[np.int64], other: NDArray[np.int64]) -> tuple[int, int]:
+        """The same for two sets of lengths at once, which is cheaper."""
+        return self._contracted.ends(one, other)

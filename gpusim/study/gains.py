@@ -60,9 +60,10 @@ def predicted(result: Result, spans: Spans) -> list[Gain]:
         share = spans.on_path[kind] / spans.makespan_ps if spans.makespan_ps else 0.0
         if share < _LEAST or kind in WAITS:
             continue
+        paced = (lengths(spans, graph, kind, pace, floors) for pace in (TWICE, FREE))
         twice, free = (
-            max(graph.makespan(lengths(spans, graph, kind, pace, floors)) / 1000, least.of(kind, pace))
-            for pace in (TWICE, FREE)
+            max(ps / 1000, least.of(kind, pace))
+            for ps, pace in zip(graph.makespans(*paced), (TWICE, FREE), strict=True)
         )
         found.append(Gain(kind, share, twice, free))
     return sorted(found, key=lambda gain: (gain.twice_ns, -gain.share))

@@ -131,3 +131,27 @@ def test_any_program_of_chains_that_wait_for_each_other_is_tiled_and_timed_as_it
     graph = Graph(spans)
     assert graph.makespan(graph.lengths) == last.time_ps
     assert graph.makespan(graph.lengths * 3) == 3 * last.time_ps
+
+
+def test_two_sets_of_lengths_are_timed_at_once(recorder):
+    two_that_meet(recorder)
+    graph = Graph(recorder.table())
+    assert graph.makespans(graph.lengths, graph.lengths * 2) == (106, 212)
+
+
+def test_rows_that_only_follow_each_other_are_timed_as_one(recorder):
+    """However long two chains are, what is left to time is where they meet; what nobody reads is not timed at all."""
+    slow, quick, unread = Chain(recorder, 0), Chain(recorder, 1), Chain(recorder, 2)
+    for step in range(1, 1001):
+        slow.spend(WORK, 100 * step)
+        quick.spend(COPY, 60 * step)
+        unread.spend(COPY, step)
+    slow.meet(WAIT, quick.row)
+    slow.spend(COPY, 100_006)
+    recorder.close(WAIT, 100_006, [slow.row])
+    spans = recorder.table()
+    graph = Graph(spans)
+    assert len(spans) > 3000
+    assert graph.nodes <= 4
+    assert faster(recorder, WORK, 0.5) == 60_006
+    assert faster(recorder, COPY, 0.5) == 100_003
