@@ -90,7 +90,8 @@ def main() -> None:
     middle, worst = 100 * median(map(abs, errors)), 100 * max(map(abs, errors))
     verdict = (
         f"The first suggestion was right in {sum(rights)} of {len(rights)} scenarios. The predicted makespan was off "
-        f"by {middle:.2f} % in the median and by {worst:.1f} % at most, over {len(errors)} predictions."
+        f"by {middle:.2f} % in the median and by {worst:.1f} % at most, over {len(errors)} predictions; "
+        f"{sum(abs(error) <= 0.1 for error in errors)} of them are within 10 %."
     )
     if left:
         verdict += f" Left out, because their program does not complete: {', '.join(left)}."
