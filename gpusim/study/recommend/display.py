@@ -67,7 +67,8 @@ def said(found: Recommendation) -> list[str]:
     tried = len(found.ranking) + len(found.failed)
     scope = f"all {tried} legal combinations" if found.exhaustive else f"{tried} combinations that were tried"
     flat = ", ".join(f"{count} within {words}" for words, count in found.within.items())
-    failed = f"; {len(found.failed)} do not complete" if found.failed else ""
+    number = len(found.failed)
+    failed = f"; {number} {'does' if number == 1 else 'do'} not complete" if number else ""
     lines.append(f"Of {scope}: {flat} of the best{failed}. {found.runs} runs, {found.method}.")
     return lines
 
@@ -78,11 +79,13 @@ def settings(candidate: Candidate) -> str:
 
 
 def behind(fraction: float | None) -> str:
-    """`best`, `+3.1 %`, `does not complete`."""
+    """`best`, `+3.1 %`, `4.2 x`, `does not complete`."""
     if fraction is None:
         return "does not complete"
     if fraction == float("inf"):
         return "far"
+    if fraction >= 1:
+        return f"{1 + fraction:,.3g} x" if fraction < 999 else f"{1 + fraction:,.0f} x"
     return (
         "best" if fraction == 0 else f"+{text.percent(fraction)}" if fraction > 0 else text.percent(fraction)
     )

@@ -44,9 +44,13 @@ class Reading:
 
 
 def run(base: Scenario, task: Task) -> Reading:
-    """Simulate; what a worker does."""
-    scenario = base.with_(**task.changes, seed=task.seed)
-    summary = simulated(scenario).summary
+    """Simulate; what a worker does. What this version cannot simulate is no result, but for the scenario as it is."""
+    try:
+        summary = simulated(base.with_(**task.changes, seed=task.seed)).summary
+    except InputError as error:
+        if not task.changes:
+            raise
+        return Reading(f"refused: {error.problems[0].message}", None)
     if summary["outcome"] != "completed":
         return Reading(summary["outcome"], None)
     try:
