@@ -1,8 +1,9 @@
 """Which combinations to try: all of them where they are few, else a search.
 
 The search begins with the scenario's own settings and each knob alone, goes on with Optuna's tree-structured Parzen
-estimator, and ends with every change of one knob at the best, as long as that makes it better. Proposals come in
-batches of a fixed size, so that the answer does not depend on the number of workers.
+estimator, and then makes every change of one knob at the best, as long as that makes it better; what is left of the
+budget goes to more of both. Proposals come in batches of a fixed size, so that the answer does not depend on the number
+of workers.
 """
 
 from __future__ import annotations
@@ -38,13 +39,11 @@ def search(trials: Trials, *, seed: int, reserve: int) -> None:
     polish = sum(len(knob.options) - 1 for knob in space.knobs)
     until = reserve + min(polish, allowed // 4)
     study = _Study(tool, trials, seed)
-    while trials.left > until:
-        batch = study.proposals(min(_BATCH, trials.left - until))
-        if not batch:
-            break
-        trials.measure(batch)
-        study.learn(batch)
+    while trials.left > until and study.step(trials.left - until):
+        pass
     _climb(trials, reserve)
+    while trials.left > reserve and study.step(trials.left - reserve):
+        _climb(trials, reserve)
 
 
 def _climb(trials: Trials, reserve: int) -> None:
@@ -74,11 +73,12 @@ class _Study:
         }
         sampler = tool.samplers.TPESampler(seed=seed % 2**32)
         self._study = tool.create_study(sampler=sampler)
-        for choice in trials.readings:
-            self._tell(choice, None)
+        self._told: set[Choice] = set()
 
     def proposals(self, count: int) -> list[Choice]:
         """New legal combinations; fewer than asked for where there are hardly any left."""
+        for known in [known for known in self._trials.readings if known not in self._told]:
+            self._tell(known, None)
         made: list[Choice] = []
         for _ in range(_ASKED * count):
             if len(made) == count:
@@ -102,6 +102,13 @@ class _Study:
                 made.append(drawn)
         return made
 
+    def step(self, most: int) -> bool:
+        """Propose a batch, run it and learn from it; False where there is nothing left to propose."""
+        batch = self.proposals(min(_BATCH, most))
+        self._trials.measure(batch)
+        self.learn(batch)
+        return bool(batch)
+
     def learn(self, batch: list[Choice]) -> None:
         """Tell it what came of its proposals, and of those that chance made."""
         for choice in batch:
@@ -109,6 +116,7 @@ class _Study:
                 self._tell(choice, self._open.pop(choice, None))
 
     def _tell(self, choice: Choice, trial: optuna.trial.Trial | None) -> None:
+        self._told.add(choice)
         loss = self._trials.loss(choice, replications=1)
         failed = loss == float("inf")
         state = self._tool.trial.TrialState
