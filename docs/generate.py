@@ -168,8 +168,8 @@ def results_page() -> str:
 def not_supported() -> dict[str, list[str]]:
     """What this version refuses with "not supported yet": kind of thing -> names.
 
-    Collected from the constants whose names end in NOT_SUPPORTED_YET (`BUFFER_KEYS_NOT_SUPPORTED_YET` lists
-    keys of buffers) and from the help of the command line. So whatever the code refuses by is on the page.
+    Collected from the constants whose names end in NOT_SUPPORTED_YET (`DRIVER_PRESETS_NOT_SUPPORTED_YET` lists
+    presets of the driver) and from the help of the command line. So whatever the code refuses by is on the page.
     """
     found: dict[str, set[str]] = {"commands": set(), "command options": set()}
     for name, command in cli.commands.items():

@@ -85,8 +85,8 @@ def process(
     on_error: str = "stop",
     files: dict[str, str] | None = None,
 ) -> dict[str, Any]:
-    """One entry of `processes`. Buffers are written `size allocator`, `size allocator gpu` or `size mmap file mapping`;
-    files `size cached` (on nvme0, with xfs).
+    """One entry of `processes`. Buffers are written `size allocator`, `size allocator gpu` or `size mmap file mapping`,
+    and may end in `numa=1`; files `size cached` (on nvme0, with xfs).
     """
     entry: dict[str, Any] = {
         "name": name,
@@ -102,8 +102,12 @@ def process(
     return entry
 
 
-def _buffer(text: str) -> dict[str, str]:
-    words = text.split()
+def _buffer(text: str) -> dict[str, Any]:
+    *words, last = text.split()
+    numa = last.removeprefix("numa=")
+    if numa != last:
+        return _buffer(" ".join(words)) | {"numa": int(numa)}
+    words.append(last)
     keys = ("size", "allocator", "file", "mapping") if words[1] == "mmap" else ("size", "allocator", "gpu")
     return dict(zip(keys, words, strict=False))
 

@@ -24,7 +24,7 @@ from gpusim.hardware.atc import Atc
 from gpusim.hardware.ats_spec import AtsSpec
 from gpusim.hardware.commanded import CommandedRetry
 from gpusim.hardware.gpu import Gpu
-from gpusim.hardware.gpuvm import HOST, HUGE, Region, Vm
+from gpusim.hardware.gpuvm import HUGE, Region, Vm, host_state
 from gpusim.hardware.interrupt import Vector
 from gpusim.hardware.iommu import Iommu
 from gpusim.hardware.retry import Fault
@@ -129,7 +129,7 @@ class AtsService:
         self._gpu.releasing = path
         shift = self._size_of(vma, region.first_page + page)
         first, last = self.atc.fill(region, page, shift)
-        region.map(first, last, HOST, self._env.now, shift)
+        region.map(first, last, host_state(vma.memory_node), self._env.now, shift)
 
     def _size_of(self, vma: Vma, virtual: int) -> int:
         """log2 of the pages of the translation: a huge page, 32 KiB that happen to be contiguous, or one page."""

@@ -143,7 +143,9 @@ class Migration:
             if svm.mapped:  # one flag a range: the flush comes even if this granule was not mapped
                 yield from process.invalidate(vma, first, last, Event.MIGRATE)
             yield Kind.DEVICE_PAGE, collected * cost.device_page
-            yield from self._copy(copied * PAGE_BYTES, copied * cost.dma_map, self._gpu.h2d)
+            yield from self._copy(
+                copied * PAGE_BYTES, copied * cost.dma_map, gpu.host_ways[vma.memory_node].h2d
+            )
             end = yield Kind.DEVICE_PAGE, collected * cost.migrate_finish
         else:
             end = yield (
@@ -159,7 +161,9 @@ class Migration:
                     self.drop_bo(svm)
                 self._announce_end(process, (end, first, count), (CPU, gpu.index), trigger)
                 return
-        self._host.give_back(vma.leave_ram(first, last))  # a CPU thread may have touched more meanwhile
+        self._host.give_back(
+            vma.leave_ram(first, last), vma.numa
+        )  # a CPU thread may have touched more meanwhile
         vma.gather(first, last, place)
         svm.vram_pages += moving
         self._log.add(
@@ -281,13 +285,13 @@ class Migration:
             end = yield ()
             self._announce_end(process, (end, first, span), (gpu.index, CPU), trigger)
             return
-        self._host.take(moving, f"{process.name}: migration of {vma.name} to RAM")
+        self._host.take(moving, f"{process.name}: migration of {vma.name} to RAM", vma.numa)
         yield Kind.PAGE_ALLOC, moving * cost.alloc
-        yield from self._copy(moving * PAGE_BYTES, moving * cost.dma_map, gpu.d2h)
+        yield from self._copy(moving * PAGE_BYTES, moving * cost.dma_map, gpu.host_ways[vma.memory_node].d2h)
         end = yield Kind.DEVICE_PAGE, moving * cost.migrate_finish
         yield Do(_nothing)  # who waits for the memory gets it at the end
         if vma.gone:
-            self._host.give_back(moving)
+            self._host.give_back(moving, vma.numa)
             return
         if process.xnack and first == svm.first and last == svm.last:
             svm.mapped = False

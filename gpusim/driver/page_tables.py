@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gpusim.hardware.gpuvm import HOST, LOCAL, PEER, Region
+from gpusim.hardware.gpuvm import LOCAL, PEER, Region, host_state
 from gpusim.linux.address_space import FILE, VRAM, Vma
 
 
@@ -28,11 +28,11 @@ def runs(vma: Vma, first: int, last: int) -> Iterator[tuple[int, int, int]]:
         page = end + 1
 
 
-def state_of(place: int, gpu: int) -> int:
-    """How page tables of a GPU say that a page lies at `place`."""
+def state_of(vma: Vma, place: int, gpu: int) -> int:
+    """How page tables of a GPU say that a page of a VMA lies at `place`."""
     if place == VRAM + gpu:
         return LOCAL
-    return PEER + place - VRAM if VRAM <= place < FILE else HOST
+    return PEER + place - VRAM if VRAM <= place < FILE else host_state(vma.memory_node)
 
 
 def map_as_it_lies(
@@ -44,10 +44,10 @@ def map_as_it_lies(
     """
     told = 0
     for start, end, place in runs(vma, first, last):
-        state = state_of(place, region.vm.gpu)
+        state = state_of(vma, place, region.vm.gpu)
         may_write = writable and place != FILE
         told += region.map(start - vma.first, end - vma.first, state, now_ps, writable=may_write)
-        if state == HOST and vma.huge is not None:
+        if vma.huge is not None and state == host_state(vma.memory_node):
             join_fragments(region, vma, start, end)
     return told
 

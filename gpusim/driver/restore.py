@@ -30,7 +30,7 @@ from gpusim.driver.watch import Watch
 from gpusim.engine.cores import Cores
 from gpusim.engine.stages import Stages, Transfer
 from gpusim.errors import SimulatedFailure
-from gpusim.hardware.gpuvm import HOST, LOCAL, Region
+from gpusim.hardware.gpuvm import HOST, LOCAL, Region, host_state
 from gpusim.kinds import Kind
 from gpusim.linux.address_space import RAM, VRAM, Vma, VmaKind
 from gpusim.linux.paging import Paging
@@ -258,7 +258,8 @@ class Plan:
         if not self.read_only and (
             vma is None or vma.count(self.first, self.last, place) == self.last - self.first + 1
         ):
-            waiters = region.map(self.first - base, self.last - base, self.state, now_ps)
+            state = self.state if vma is None or self.state == LOCAL else host_state(vma.memory_node)
+            waiters = region.map(self.first - base, self.last - base, state, now_ps)
             if self.state == HOST and vma is not None and vma.huge is not None:
                 join_fragments(region, vma, self.first, self.last)
             return waiters

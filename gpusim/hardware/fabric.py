@@ -16,7 +16,9 @@ class Fabric:
     """Paths between drives, GPUs and host memory, as hops in the network.
 
     A transfer between devices below one switch stays there; any other goes up to the root port, to the other socket
-    if need be, and down again. The GPU's own link is `gpu[i].pcie.h2d` towards it. Host memory is at the first socket.
+    if need be, and down again. The GPU's own link is `gpu[i].pcie.h2d` towards it. Host memory is at the first socket,
+    or, with `numa`, at each: NUMA node i is that of socket i. Threads run at the first one, and what nobody places lies
+    there: the page cache and the buffers of HIP.
 
     Left out: packets and credits, root complexes with several host bridges inside a socket, ACS and IOMMU settings.
     """
@@ -31,6 +33,8 @@ class Fabric:
             network.add_link(down, capacity_bytes_per_s=uplink.down, reverse=up, coupling=uplink.coupling)
             self.link_names += [up, down]
         self._sockets = spec.sockets.members if spec.sockets is not None else ()
+        self.numa = spec.sockets.numa if spec.sockets is not None else None
+        self.numa_nodes = len(self._sockets) if self.numa is not None else 1
         for one in self._sockets:
             for other in self._sockets:
                 if one is not other and spec.sockets is not None:
@@ -49,10 +53,28 @@ class Fabric:
         at = next((number for number, socket in enumerate(self._sockets) if name in socket.drives), 0)
         return above, at
 
-    def host_hops(self, gpu: int) -> tuple[tuple[Hop, ...], tuple[Hop, ...]]:
-        """What copies between host memory and a GPU pass besides the GPU's own link: towards it, and back."""
+    def host_hops(self, gpu: int, numa: int = 0) -> tuple[tuple[Hop, ...], tuple[Hop, ...]]:
+        """What copies between a NUMA node's memory and a GPU pass besides the GPU's own link: towards it, and back."""
         place = self.place_of_gpu(gpu)
-        return self.between((None, 0), place), self.between(place, (None, 0))
+        return self.between((None, numa), place), self.between(place, (None, numa))
+
+    def far_memory(self, gpu: int, numa: int) -> tuple[float, int]:
+        """Of the rate of a GPU's own link, what memory of a NUMA node leaves, and the latency that it adds."""
+        sockets = self.spec.sockets
+        if self.numa is None or sockets is None or self.place_of_gpu(gpu)[1] == numa:
+            return 1.0, 0
+        return self.numa.dma, sockets.latency
+
+    def memory_of(self, numa: int) -> str:
+        """The memory of a NUMA node, as a link of the network."""
+        return HOST_MEMORY if numa == 0 else f"{HOST_MEMORY}[{numa}]"
+
+    def from_threads(self, numa: int, *, write: bool) -> tuple[tuple[Hop, ...], float]:
+        """Between a CPU thread and a NUMA node's memory: hops besides the memory, and what is left of its rate."""
+        if self.numa is None or numa == 0:
+            return (), 1.0
+        here, there = (None, 0), (None, numa)
+        return (self.between(here, there) if write else self.between(there, here)), self.numa.thread
 
     def route(self, drive: str, target: int, *, write: bool) -> tuple[Hop, ...]:
         """The hops between a drive's own link and host memory (HOST) or a GPU; `write`: towards the drive."""

@@ -32,12 +32,27 @@ class SocketSpec(Spec):
     drives: tuple[str, ...] = Field(default=(), description="drives at it, by name")
 
 
+class NumaSpec(Spec):
+    """What it costs to use memory of another socket. Each socket has an equal part of the RAM and of its bandwidth."""
+
+    thread: Fraction = Field(
+        gt=0, le=1, description="rate of a CPU thread on memory of another socket over that on its own"
+    )
+    dma: Fraction = Field(
+        gt=0, le=1, description="rate between a GPU and memory of another socket over that of its own socket"
+    )
+
+
 class SocketsSpec(Spec):
-    """CPU sockets and the link between any two of them. Host memory, and what is not listed, is at the first."""
+    """CPU sockets and the link between any two of them. What is not listed is at the first.
+
+    Without `numa` host memory is one node, at the first socket; with it each socket is a NUMA node, numbered from 0.
+    """
 
     members: tuple[SocketSpec, ...] = Field(min_length=2, description="the sockets")
     rate: Rate = Field(gt=0, description="payload rate of one direction between two sockets")
     latency: Duration = Field(description="added to a request whose data cross sockets")
+    numa: NumaSpec | None = Field(default=None, description="memory at each socket")
 
 
 class FabricSpec(Spec):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from gpusim.engine.environment import Environment
@@ -13,7 +15,7 @@ from gpusim.hardware.caches import Caches
 from gpusim.hardware.dispatch import Dispatch
 from gpusim.hardware.fabric import Fabric
 from gpusim.hardware.gpu_spec import GpuSpec, LinkSpec
-from gpusim.hardware.gpuvm import HOST, PEER, Vm
+from gpusim.hardware.gpuvm import HOST, PEER, Vm, host_state
 from gpusim.hardware.memory import Memory
 from gpusim.hardware.retry import InterruptListener, RetryUnit
 from gpusim.hardware.translation import Translation
@@ -21,6 +23,16 @@ from gpusim.hardware.vmids import Vmids
 from gpusim.hardware.wavefronts import Wave
 from gpusim.hardware.xgmi import Xgmi
 from gpusim.kinds import Kind
+
+
+@dataclass(frozen=True, slots=True)
+class HostWays:
+    """Ways between a GPU and the memory of one NUMA node, as its copy engines and its wavefronts use them."""
+
+    h2d: tuple[Hop, ...]
+    d2h: tuple[Hop, ...]
+    reads: tuple[Hop, ...]
+    writes: tuple[Hop, ...]
 
 
 class Gpu:
@@ -73,6 +85,10 @@ class Gpu:
         self._efficiency = (spec.zero_copy.read_efficiency / pace, spec.zero_copy.write_efficiency / pace)
         self.zero_copy_reads: tuple[Hop, ...] = ((f"{link}.h2d", 1.0 / self._efficiency[0]),)
         self.zero_copy_writes: tuple[Hop, ...] = ((f"{link}.d2h", 1.0 / self._efficiency[1]),)
+        #: by NUMA node; the four above are those of the first
+        self.host_ways: list[HostWays] = [
+            HostWays(self.h2d, self.d2h, self.zero_copy_reads, self.zero_copy_writes)
+        ]
         #: ways to memory behind links, by where it lies (states of `gpuvm`); `add_peer` adds those of other GPUs
         self.far_reads: dict[int, tuple[Hop, ...]] = {HOST: self.zero_copy_reads}
         self.far_writes: dict[int, tuple[Hop, ...]] = {HOST: self.zero_copy_writes}
@@ -87,14 +103,34 @@ class Gpu:
         self._dispatches: list[Dispatch] = []
         self._waiting: list[tuple[Dispatch, Snapshot, int]] = []  # for a VMID, since when
 
-    def below(self, down: tuple[Hop, ...], up: tuple[Hop, ...]) -> None:
-        """What lies between its link and host memory: `down` towards it, `up` back (a switch, another socket)."""
+    def below(self, fabric: Fabric) -> None:
+        """What lies between its link and host memory: a switch, another socket."""
+        del self.host_ways[:]
+        for numa in range(fabric.numa_nodes):
+            down, up = fabric.host_hops(self.index, numa)
+            left, latency = fabric.far_memory(self.index, numa)
+            ways = self._host_ways(down, up, left)
+            self.host_ways.append(ways)
+            state = host_state(numa)
+            self.far_reads[state], self.far_writes[state] = ways.reads, ways.writes
+            if latency:
+                at_home = self.spec.hbm.latency + self.link.latency
+                for way in (ways.reads, ways.writes):
+                    self.far_pace[way] = at_home / (at_home + latency)
+        first = self.host_ways[0]
+        self.h2d, self.d2h = first.h2d, first.d2h
+        self.zero_copy_reads, self.zero_copy_writes = first.reads, first.writes
+
+    def _host_ways(self, down: tuple[Hop, ...], up: tuple[Hop, ...], left: float) -> HostWays:
+        """`left` is what distance leaves of the rate of its own link."""
         reads, writes = self._efficiency
-        self.h2d = (*down, *self.h2d)
-        self.d2h = (*self.d2h, *up)
-        self.zero_copy_reads = (*((name, cost / reads) for name, cost in down), *self.zero_copy_reads)
-        self.zero_copy_writes = (*self.zero_copy_writes, *((name, cost / writes) for name, cost in up))
-        self.far_reads[HOST], self.far_writes[HOST] = self.zero_copy_reads, self.zero_copy_writes
+        h2d, d2h = (f"{self._link}.h2d", 1.0 / left), (f"{self._link}.d2h", 1.0 / left)
+        return HostWays(
+            h2d=(*down, h2d),
+            d2h=(d2h, *up),
+            reads=_at((*down, h2d), reads),
+            writes=_at((d2h, *up), writes),
+        )
 
     def add_peer(self, other: Gpu, xgmi: Xgmi, fabric: Fabric) -> None:
         """Another GPU of the node: over xGMI where there is a way, else through the root complex."""

@@ -17,6 +17,13 @@ INVALID = 0
 LOCAL = 1  # in the VRAM of the GPU whose tables these are
 HOST = 2  # in host memory, reached over the CPU link
 PEER = 3  # in the VRAM of GPU g: PEER + g
+_NUMA = 128  # in the memory of NUMA node n > 0: _NUMA + n
+
+
+def host_state(numa: int) -> int:
+    """How page tables say that a page lies in the memory of a NUMA node."""
+    return HOST if numa == 0 else _NUMA + numa
+
 
 BLOCK_SHIFT = 9  # waiters are kept by 2 MiB of address space: a PDE0 entry
 _BLOCK = 1 << BLOCK_SHIFT
@@ -260,11 +267,20 @@ class Vm:
     )
 
     def __init__(
-        self, name: str, vmid: int, *, retry: bool, gpu: int = 0, unified: bool = False, gpus: int = 1
+        self,
+        name: str,
+        vmid: int,
+        *,
+        retry: bool,
+        gpu: int = 0,
+        unified: bool = False,
+        gpus: int = 1,
+        numa_nodes: int = 1,
     ) -> None:
         self.unified = unified
         #: what the bytes of a region can be; from `far_from` on pages lie behind a link
-        self.states = tuple(range(PEER + gpus if gpus > 1 else PEER))
+        others = tuple(host_state(numa) for numa in range(1, numa_nodes))
+        self.states = (*range(PEER + gpus if gpus > 1 else PEER), *others)
         self.far_from = PEER if unified else HOST
         self.far = self.states[self.far_from :]
         self.gpu = gpu

@@ -57,8 +57,8 @@ class Vma:
     part split a VMA in Linux; here it stays whole and knows the rights of its parts. `in_place` says that it is the
     initial heap or stack, which the driver keeps in host memory. `gone` says that its process has died: work that was
     on its way finds no pages in it, and gives it none. `held` are pages in VRAM that CPU threads have faulted on and
-    wait for: nobody else can move them. `backing` is the file behind one of kind FILE; copies of its pages that are the
-    process's own lie in RAM.
+    wait for: nobody else can move them. `numa` is the NUMA node to which the program has bound its pages, -1 if it has
+    not. `backing` is the file behind one of kind FILE; copies of its pages that are the process's own lie in RAM.
     """
 
     __slots__ = (
@@ -73,6 +73,7 @@ class Vma:
         "kind",
         "last",
         "name",
+        "numa",
         "pinned",
         "shared",
         "wants_huge",
@@ -85,6 +86,7 @@ class Vma:
         self.last = first + pages - 1
         self.kind = kind
         self.where = bytearray(pages if kind in (VmaKind.ANONYMOUS, VmaKind.FILE) else 0)
+        self.numa = -1
         self.backing: MappedFile | None = None
         self.gone = False
         self.held: set[int] = set()
@@ -97,6 +99,11 @@ class Vma:
         self._parts: SortedDict[int, Rights | None] | None = (
             None  # first page of a part -> its rights, None: unmapped
         )
+
+    @property
+    def memory_node(self) -> int:
+        """Where its pages in host memory lie: what is not bound, at the first NUMA node."""
+        return max(0, self.numa)
 
     @property
     def has_parts(self) -> bool:
@@ -222,15 +229,31 @@ def _to(place: int) -> bytes:
 
 
 class HostMemory:
-    """The RAM of a node, in pages; all processes share it."""
+    """The RAM of a node, in pages; all processes share it. Each of its NUMA nodes has an equal part.
 
-    def __init__(self, size_bytes: int) -> None:
+    What is bound to a NUMA node has to fit there. What is not takes what is left anywhere, as Linux falls back to other
+    nodes; its accesses cost what those of the first node do.
+    """
+
+    def __init__(self, size_bytes: int, numa_nodes: int = 1) -> None:
         self.pages = size_bytes // PAGE_BYTES
         self.used = 0
         self.peak = 0
+        self.bound = [0] * numa_nodes  # pages that programs have bound to each NUMA node
 
-    def take(self, pages: int, what: str) -> None:
-        """Allocate pages. Raises SimulatedFailure `host_out_of_memory` when there are not enough."""
+    def take(self, pages: int, what: str, numa: int = -1) -> None:
+        """Allocate pages, bound to a NUMA node or not (-1).
+
+        Raises SimulatedFailure `host_out_of_memory` when there are not enough.
+        """
+        if numa >= 0:
+            room = self.pages // len(self.bound)
+            if self.bound[numa] + pages > room:
+                raise SimulatedFailure(
+                    "host_out_of_memory",
+                    f"{what}: needs {pages * PAGE_BYTES} more bytes of NUMA node {numa}, to which it is bound, "
+                    f"{(room - self.bound[numa]) * PAGE_BYTES} of {room * PAGE_BYTES} are free",
+                )
         if self.used + pages > self.pages:
             raise SimulatedFailure(
                 "host_out_of_memory",
@@ -238,10 +261,15 @@ class HostMemory:
                 f"{(self.pages - self.used) * PAGE_BYTES} of {self.pages * PAGE_BYTES} are free",
             )
         self.used += pages
+        if numa >= 0:
+            self.bound[numa] += pages
         self.peak = max(self.peak, self.used)
 
-    def give_back(self, pages: int) -> None:
+    def give_back(self, pages: int, numa: int = -1) -> None:
+        """`numa` as when they were taken."""
         self.used -= pages
+        if numa >= 0:
+            self.bound[numa] -= pages
 
 
 class AddressSpace:

@@ -1,7 +1,7 @@
 """Page faults of the CPU and of HMM: they give pages memory, read them back from swap, and break sharing.
 
 Whoever needs pages first..last of a VMA works through `fault_in`; what is there already costs nothing here. Left out:
-NUMA placement, the reverse map, memory cgroups, and the compaction that the allocation of a huge page may need.
+automatic NUMA balancing, the reverse map, memory cgroups, and the compaction that allocating a huge page may need.
 """
 
 from __future__ import annotations
@@ -19,7 +19,11 @@ from gpusim.spec import PAGE_BYTES
 class Paging:
     """The pages of one node. `host` is its memory."""
 
-    def __init__(self, spec: HostSpec, *, env: Environment, host: HostMemory) -> None:
+    def __init__(
+        self, spec: HostSpec, *, env: Environment, host: HostMemory, far_thread: float = 1.0
+    ) -> None:
+        """`far_thread` is what a thread gets of memory of another NUMA node."""
+        self._far_thread = far_thread
         self.spec = spec
         self.host = host
         self._env = env
@@ -48,7 +52,7 @@ class Paging:
             yield from self._break_sharing(vma, first, last, what, trap=trap)
 
     def _allocate(self, vma: Vma, first: int, last: int, missing: int, what: str, *, trap: bool) -> Stages:
-        self.host.take(missing, what)
+        self.host.take(missing, what, vma.numa)
         cost, huge = self._cost, self.spec.huge
         trapped = cost.fault if trap else 0
         blocks = 0
@@ -61,6 +65,7 @@ class Paging:
         if huge is not None:
             alloc += blocks * (huge.alloc + trapped)
             zero += blocks * huge.zero
+        zero = self.by_thread(vma, zero)
         yield Kind.PAGE_ALLOC, alloc, Kind.PAGE_ZERO, zero
 
     def _huge_blocks(self, vma: Vma, first: int, last: int) -> int:
@@ -83,11 +88,15 @@ class Paging:
         if shared.count(0, start, end) == end - start:
             return
         copied, kept = frames.counts(vma, start, end)
-        self.host.take(copied, what)
+        self.host.take(copied, what, vma.numa)
         frames.leave(vma, start, end)
         cost = self._cost
         yield Kind.PAGE_ALLOC, copied * cost.alloc + (copied + kept) * (cost.fault if trap else 0)
-        yield Kind.PAGE_COPY, self.copy_ps(copied)
+        yield Kind.PAGE_COPY, self.by_thread(vma, self.copy_ps(copied))
+
+    def by_thread(self, vma: Vma, duration_ps: int) -> int:
+        """What takes a thread so long in memory that is near takes it longer in pages of a VMA that are far."""
+        return round(duration_ps / self._far_thread) if vma.numa > 0 else duration_ps
 
     def copy_ps(self, pages: int) -> int:
         """One thread copies pages."""
@@ -133,7 +142,7 @@ class Paging:
         freed = vma.leave_ram(first, last)
         vma.split_huge(first, last)
         vma.where[start:stop] = vma.where[start:stop].replace(bytes([RAM]), bytes([SWAPPED]))
-        self.host.give_back(freed)
+        self.host.give_back(freed, vma.numa)
         self.swapped += pages
 
     def swap_in_ps(self, pages: int) -> int:
@@ -143,7 +152,7 @@ class Paging:
         return reads * device.latency + round(pages * PAGE_BYTES * 1e12 / device.read)
 
     def _swap_in(self, vma: Vma, first: int, last: int, pages: int, what: str) -> Stages:
-        self.host.take(pages, what)
+        self.host.take(pages, what, vma.numa)
         self.forget_swapped(pages)
         start, end = first - vma.first, last - vma.first + 1
         vma.where[start:end] = vma.where[start:end].replace(bytes([SWAPPED]), bytes([RAM]))
@@ -173,7 +182,7 @@ class Paging:
         if (vma, first) in self._reading:
             return
         pages = vma.count(first, last, SWAPPED)
-        self.host.take(pages, what)
+        self.host.take(pages, what, vma.numa)
         self._reading.add((vma, first))
         _, end = self._swap.reserve(self.swap_in_ps(pages))
 
@@ -182,7 +191,7 @@ class Paging:
             here = vma.count(first, last, SWAPPED)
             start, stop = first - vma.first, last - vma.first + 1
             vma.where[start:stop] = vma.where[start:stop].replace(bytes([SWAPPED]), bytes([RAM]))
-            self.host.give_back(pages - here)  # what has gone meanwhile
+            self.host.give_back(pages - here, vma.numa)  # what has gone meanwhile
             self.forget_swapped(here)
 
         self._env.call_at(end, ended)

@@ -31,7 +31,7 @@ class Frames:
         """A copy of a VMA for a child, which maps what lies in RAM together with it."""
         copy = Vma(vma.name, vma.first, vma.pages, vma.kind, in_place=vma.in_place)
         copy.where = vma.where.translate(_INHERITED)
-        copy.wants_huge = vma.wants_huge
+        copy.wants_huge, copy.numa = vma.wants_huge, vma.numa
         in_ram = _array(vma.where) == RAM
         shared = self._numbers(vma)
         self._join(shared, in_ram)

@@ -95,6 +95,7 @@ class Machine:
                 gpu=device.gpu.index,
                 unified=device.gpu.spec.apu is not None,
                 gpus=len(node.devices),
+                numa_nodes=self.hardware.fabric.numa_nodes,
             )
             for device in node.devices
         }
@@ -131,6 +132,7 @@ class Machine:
                 madvise=buffer.huge_pages is HugePages.MADVISE,
                 file=buffer.file,
                 mapping=buffer.mapping or FileMapping.READ_ONLY,
+                numa=-1 if buffer.numa is None else buffer.numa,
             )
             for name, buffer in process.buffers.items()
         }

@@ -23,7 +23,7 @@ from gpusim.driver.vram import Vram, zone_device_bytes
 from gpusim.driver.watch import Watch
 from gpusim.engine.cores import Cores
 from gpusim.engine.environment import Environment
-from gpusim.engine.flows import Flow, Network
+from gpusim.engine.flows import Flow, Hop, Network
 from gpusim.engine.record import Recorder
 from gpusim.hardware.fabric import HOST_MEMORY, Fabric
 from gpusim.hardware.fabric_spec import FabricSpec
@@ -51,29 +51,45 @@ def random_stream(seed: int, name: str) -> np.random.Generator:
 
 
 class ThreadMemory:
-    """Host memory as one thread gets it: at its own rate, as long as all have enough."""
+    """Host memory as one thread gets it: at its own rate, as long as all have enough.
+
+    `copies`: each byte is read and written, once in the memory that is named and once in that of the first NUMA node.
+    """
 
     def __init__(
         self,
         network: Network,
+        fabric: Fabric,
         rate_bytes_per_s: float,
         pace: float,
-        cost: float = 1.0,
         *,
+        copies: bool = False,
         cores: Cores | None = None,
     ) -> None:
         self._network = network
         self._cores = cores
-        self._rate = rate_bytes_per_s / pace
-        self._way = ((HOST_MEMORY, cost * pace),)
+        self._ways: dict[tuple[int, bool], tuple[tuple[Hop, ...], float]] = {}
+        for numa in range(fabric.numa_nodes):
+            for write in (False, True):
+                hops, left = fabric.from_threads(numa, write=write)
+                touched = {HOST_MEMORY: 0.0} if copies else {}
+                for node in (0, numa) if copies else (numa,):
+                    name = fabric.memory_of(node)
+                    touched[name] = touched.get(name, 0.0) + pace
+                way = (*touched.items(), *((name, cost * pace) for name, cost in hops))
+                self._ways[numa, write] = way, rate_bytes_per_s * left / pace
 
-    def enter(self, size_bytes: int, ended: Callable[[Flow], None]) -> Flow:
-        """Move `size_bytes`, then call `ended`."""
-        start = partial(self._start, size_bytes)
+    def enter(
+        self, size_bytes: int, ended: Callable[[Flow], None], *, numa: int = 0, write: bool = False
+    ) -> Flow:
+        """Move `size_bytes` from, or to, the memory of a NUMA node, then call `ended`."""
+        start = partial(self._start, size_bytes, *self._ways[numa, write])
         return start(ended) if self._cores is None else self._cores.move(start, ended)
 
-    def _start(self, size_bytes: int, ended: Callable[[Flow], None]) -> Flow:
-        return self._network.transfer(self._way, size_bytes, cap_bytes_per_s=self._rate, done=ended)
+    def _start(
+        self, size_bytes: int, way: tuple[Hop, ...], rate: float, ended: Callable[[Flow], None]
+    ) -> Flow:
+        return self._network.transfer(way, size_bytes, cap_bytes_per_s=rate, done=ended)
 
 
 def _steps(devices: Sequence[Device], process: KfdProcess) -> int:
@@ -120,14 +136,16 @@ class Hardware:
                 paces=recorder.in_stages,
             )
         private = zone_device_bytes([spec.hbm.size for spec in gpus if spec.apu is None], host_spec.memory)
-        host = HostMemory(host_spec.memory - private)
-        paging = Paging(host_spec, env=env, host=host)
-        links = [build(LinkSpec, tree, f"link[{index}]") for index, tree in enumerate(system.links)]
         fabric = system.node.get("fabric")
         self.fabric = Fabric(
             build(FabricSpec, fabric, "node.fabric") if fabric else FabricSpec(peer_efficiency=1.0),
             self.network,
         )
+        host = HostMemory(host_spec.memory - private, self.fabric.numa_nodes)
+        paging = Paging(
+            host_spec, env=env, host=host, far_thread=self.fabric.numa.thread if self.fabric.numa else 1.0
+        )
+        links = [build(LinkSpec, tree, f"link[{index}]") for index, tree in enumerate(system.links)]
         tree = system.node.get("xgmi")
         self.xgmi = Xgmi(build(XgmiSpec, tree, "node.xgmi") if tree else None, len(gpus), self.network)
         self.workers: list[FaultService] = []
@@ -159,8 +177,7 @@ class Hardware:
                 retry=fault_service.retry_unit(driver.switches, spec),
                 random=random_stream(seed, f"{name}.retry"),
             )
-            down, up = self.fabric.host_hops(index)
-            gpu.below(down, up)
+            gpu.below(self.fabric)
             vram = Vram(name, spec.hbm.size)
             migration = Migration(
                 gpu=gpu,
@@ -218,7 +235,9 @@ class Hardware:
             )
         svm = driver.svm
         bandwidth = min(host_spec.bandwidth, host_spec.cores * host_spec.thread_bandwidth)
-        self.network.add_link(HOST_MEMORY, capacity_bytes_per_s=bandwidth)
+        nodes = self.fabric.numa_nodes
+        for numa in range(nodes):
+            self.network.add_link(self.fabric.memory_of(numa), capacity_bytes_per_s=bandwidth / nodes)
         self.storage = Storage(
             system,
             env=env,
@@ -251,15 +270,17 @@ class Hardware:
             processes=[],
             host_memory=ThreadMemory(
                 self.network,
+                self.fabric,
                 host_spec.thread_bandwidth,
                 recorder.pace(Kind.HOST_MEMORY),
                 cores=self.cores,
             ),
             copy_memory=ThreadMemory(
                 self.network,
+                self.fabric,
                 host_spec.copy_bandwidth,
                 recorder.pace(Kind.BOUNCE_COPY),
-                cost=2.0,
+                copies=True,
                 cores=self.cores,
             ),
             cores=self.cores,

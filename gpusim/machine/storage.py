@@ -10,7 +10,7 @@ from gpusim.engine.flows import Hop, Network
 from gpusim.errors import InputError, Problem
 from gpusim.hardware.drive import Drive
 from gpusim.hardware.drive_spec import DriveSpec
-from gpusim.hardware.fabric import HOST_MEMORY, Fabric
+from gpusim.hardware.fabric import Fabric
 from gpusim.linux.address_space import HostMemory
 from gpusim.linux.block_device import BlockDevice, Disk, Stack
 from gpusim.linux.file import File, Inode
@@ -56,7 +56,7 @@ class Storage:
             name: Disk(drive, fabric) for name, drive in self.drives.items()
         }
         self.link_names = [link for drive in self.drives.values() for link in drive.links]
-        self.memory_names = [HOST_MEMORY]
+        self.memory_names = [fabric.memory_of(numa) for numa in range(fabric.numa_nodes)]
         self._inodes: dict[tuple[str, str, str], Inode] = {}
         self.file_io: FileIo | None = None
         if host_spec.io is None:

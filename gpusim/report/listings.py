@@ -108,6 +108,9 @@ def profile(found: Profile) -> list[RenderableType]:
     if found.tree.get("description"):
         lines.append(" ".join(str(found.tree["description"]).split()))
     lines += ["", *map(_number, found.parameters.values())]
+    sockets = _sockets(found)
+    if sockets:
+        lines += ["", *sockets]
     links = _links(found)
     if links:
         lines += ["", Text("links: " + ", ".join(links))]
@@ -137,6 +140,21 @@ def _amount(number: float, like: str) -> str:
         "frequency": quantity.format_frequency,
     }
     return write[kind](number) if kind in write else f"{number:g}"
+
+
+def _sockets(found: Profile) -> list[RenderableType]:
+    """What each socket of a node owns, and whether it is a NUMA node."""
+    sockets = (found.tree.get("fabric") or {}).get("sockets") or {}
+    members = sockets.get("members") or ()
+    lines: list[RenderableType] = []
+    for number, socket in enumerate(members):
+        if sockets.get("numa"):
+            owns = [f"NUMA node {number}, 1/{len(members)} of the memory"]
+        else:
+            owns = ["all of the memory"] if number == 0 else []
+        owns += [*(socket.get("gpus") or ()), *(socket.get("drives") or ())]
+        lines.append(Text(f"socket {socket['name']}: {', '.join(owns)}"))
+    return lines
 
 
 def _links(found: Profile) -> list[str]:

@@ -9,7 +9,7 @@ from gpusim.driver.migrate import sdma_transfer
 from gpusim.engine.flows import Hop
 from gpusim.engine.record import Chain
 from gpusim.engine.stages import Stages, Transfer
-from gpusim.hardware.gpu import Gpu
+from gpusim.hardware.gpu import Gpu, HostWays
 from gpusim.kinds import Kind
 from gpusim.linux.address_space import VRAM
 from gpusim.runtime.allocation import IN_VRAM, Allocation, Allocator
@@ -76,7 +76,8 @@ def copy(
     if Place.DEVICE not in (place_to, place_from):
         yield from _prepare(hip, chain, source, *origin, write=False)
         yield from _prepare(hip, chain, target, *to, write=True)
-        yield bounce_copy(hip, to[1])
+        here, there = source.vma.memory_node, target.vma.memory_node
+        yield bounce_copy(hip, to[1], there or here, write=there > 0)
         return
     if place_to is place_from:
         gpu = hip.node.devices[device_from].gpu
@@ -88,12 +89,13 @@ def copy(
     up = place_to is Place.DEVICE
     gpu = hip.node.devices[device_to if up else device_from].gpu
     pinned = (place_from if up else place_to) is Place.PINNED
+    side, part = (source, origin) if up else (target, to)
+    ways = gpu.host_ways[side.vma.memory_node]
     small = gpu.spec.sdma.small
     if pinned and small is not None and length <= small.most:
         yield Kind.COPY_SETUP, batch * small.copy_batched if batch > 1 else small.copy_alone
-        yield _blit(hip, gpu, gpu.zero_copy_reads if up else gpu.zero_copy_writes, to[1])
+        yield _blit(hip, gpu, ways.reads if up else ways.writes, to[1])
         return
-    side, part = (source, origin) if up else (target, to)
     mapped = not pinned and side.vma.backing is not None
     if not pinned and not mapped:
         yield from _prepare(hip, chain, side, *part, write=not up)
@@ -103,7 +105,7 @@ def copy(
         yield Kind.COPY_SETUP, gpu.spec.sdma.copy_h2d if up else gpu.spec.sdma.copy_d2h
         first = part[0] + number * length
         if pinned:
-            yield _engine(hip, gpu, length, up=up)
+            yield _engine(hip, gpu, ways, length, up=up)
         elif not mapped and hip.locks_from is not None and length >= hip.locks_from:
             yield from locked_copy(hip, chain, gpu, side, first, length, up=up)
         else:
@@ -112,7 +114,7 @@ def copy(
                 yield from _prepare(hip, chain, side, first + at, size, write=not up)
 
             staging = staged_up if up else staged_down
-            yield from staging(hip, gpu, length, touch if mapped else None)
+            yield from staging(hip, gpu, length, touch if mapped else None, numa=side.vma.memory_node)
 
 
 def _place(hip: Hip, allocation: Allocation, first: int, size: int) -> tuple[Place, int]:
@@ -142,11 +144,11 @@ def _prepare(hip: Hip, chain: Chain, allocation: Allocation, first: int, size: i
     yield from hip.node.paging.fault_in(allocation.vma, start, end, what, write=write, trap=True)
 
 
-def _engine(hip: Hip, gpu: Gpu, size: int, *, up: bool) -> Transfer:
+def _engine(hip: Hip, gpu: Gpu, ways: HostWays, size: int, *, up: bool) -> Transfer:
     """Pinned memory: by SDMA, or by a blit kernel where the program's environment says so."""
     if hip.sdma:
-        return sdma_transfer(gpu, gpu.h2d if up else gpu.d2h, size, flights=hip.flights)
-    return _blit(hip, gpu, gpu.zero_copy_reads if up else gpu.zero_copy_writes, size)
+        return sdma_transfer(gpu, ways.h2d if up else ways.d2h, size, flights=hip.flights)
+    return _blit(hip, gpu, ways.reads if up else ways.writes, size)
 
 
 def _blit(hip: Hip, gpu: Gpu, way: tuple[Hop, ...], size: int) -> Transfer:

@@ -106,7 +106,7 @@ class Child:
         for copy in self._copies.values():
             if copy.backing is not None:
                 copy.backing.close()
-            self.hip.node.host.give_back(copy.leave_ram(copy.first, copy.last))
+            self.hip.node.host.give_back(copy.leave_ram(copy.first, copy.last), copy.numa)
             copy.vanish()
 
 

@@ -63,8 +63,10 @@ class Thread(Protocol):
 class MemoryPort(Protocol):
     """Host memory for threads that stream it, each at its own rate as long as there is bandwidth."""
 
-    def enter(self, size_bytes: int, ended: Callable[[Flow], None]) -> Flow:
-        """Move `size_bytes`, then call `ended`."""
+    def enter(
+        self, size_bytes: int, ended: Callable[[Flow], None], *, numa: int = 0, write: bool = False
+    ) -> Flow:
+        """Move `size_bytes` from, or to, the memory of a NUMA node, then call `ended`."""
         ...
 
 
@@ -120,6 +122,7 @@ class Declared:
     madvise: bool = False  # the program has to ask for them
     file: str | None = None  # that is mapped
     mapping: FileMapping = FileMapping.READ_ONLY
+    numa: int = -1  # the NUMA node to which it is bound
 
 
 class Hip:

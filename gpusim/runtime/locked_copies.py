@@ -37,6 +37,7 @@ def locked_copy(
 ) -> Stages:
     """Copy `size` bytes of a buffer in host memory from byte `first` on, to or from a GPU."""
     packet = gpu.spec.sdma.packet
+    ways = gpu.host_ways[allocation.vma.memory_node]
     for start in range(first, first + size, MOST_LOCKED):
         length = min(MOST_LOCKED, first + size - start)
         pages = allocation.pages(start, length)
@@ -47,7 +48,7 @@ def locked_copy(
             yield from _ready(hip, chain, gpu, allocation.vma, *allocation.pages(at, part))
             if hip.kfd.dead:
                 return
-            yield sdma_transfer(gpu, gpu.h2d if up else gpu.d2h, part, flights=hip.flights)
+            yield sdma_transfer(gpu, ways.h2d if up else ways.d2h, part, flights=hip.flights)
         yield from _with_mutex(hip, chain, _unlock(hip, gpu, allocation.vma, made))
 
 

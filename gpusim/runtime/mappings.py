@@ -10,7 +10,7 @@ from __future__ import annotations
 from gpusim.engine.record import Chain
 from gpusim.engine.stages import Do, Stages, Tell, Transfer
 from gpusim.errors import InputError, Problem, SimulatedFailure
-from gpusim.hardware.gpuvm import HOST
+from gpusim.hardware.gpuvm import host_state
 from gpusim.kinds import Kind
 from gpusim.linux.address_space import HUGE_PAGES, NOWHERE, SWAPPED, VRAM, Rights, Vma
 from gpusim.linux.notifier import Event
@@ -50,7 +50,7 @@ def _munmap(hip: Hip, vma: Vma, first: int, last: int) -> Stages:
     def gone(chain: Chain) -> None:
         if vma.gone:
             return
-        node.host.give_back(vma.leave_ram(first, last))
+        node.host.give_back(vma.leave_ram(first, last), vma.numa)
         node.paging.forget_swapped(vma.count(first, last, SWAPPED))
         vma.move(first, last, NOWHERE)
         vma.allow(first, last, None)
@@ -134,10 +134,11 @@ def _register(hip: Hip, allocation: Allocation, first: int, last: int) -> Stages
         if vma.gone:
             return
         vma.pinned = True
+        state = host_state(vma.memory_node)
         allocation.registered = (first, last)
         for device in hip.visible:
             region = kfd.region(vma, device.gpu.index)
-            region.map(first - vma.first, last - vma.first, HOST, hip.env.now)
+            region.map(first - vma.first, last - vma.first, state, hip.env.now)
 
     yield Do(mapped)
 

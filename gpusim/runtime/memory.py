@@ -14,7 +14,7 @@ from gpusim.engine.record import Chain
 from gpusim.engine.stages import Do, Stages, Transfer
 from gpusim.errors import SimulatedFailure
 from gpusim.hardware.gpu import Gpu
-from gpusim.hardware.gpuvm import HOST, LOCAL
+from gpusim.hardware.gpuvm import LOCAL, host_state
 from gpusim.kinds import Kind
 from gpusim.linux.address_space import SWAPPED, VRAM, Vma, VmaKind
 from gpusim.runtime.allocation import (
@@ -84,13 +84,15 @@ def _alloc_stages(hip: Hip, name: str) -> Stages:
                 f"{limit.pages * PAGE_BYTES} bytes of system memory be pinned, {limit.used * PAGE_BYTES} are",
             )
         try:
-            node.host.take(pages, f"hipHostMalloc of {name!r}")
+            node.host.take(pages, f"hipHostMalloc of {name!r}", declared.numa)
         except SimulatedFailure:
             limit.release(pages)
             raise
     in_place = allocator in KEPT_IN_PLACE
     vma = kfd.mm.map(name, pages, kind, _alignment(declared.size, declared.align), in_place=in_place)
     vma.wants_huge = declared.huge_pages and kind is VmaKind.ANONYMOUS
+    if kind is not VmaKind.DEVICE:
+        vma.numa = declared.numa
     if kind is VmaKind.FILE:
         map_file(hip, vma, declared)
     allocation = Allocation(name, declared.size, allocator, gpu, vma)
@@ -101,11 +103,11 @@ def _alloc_stages(hip: Hip, name: str) -> Stages:
     elif kind is VmaKind.PINNED:
         yield Kind.HOST_ALLOC, costs.ioctl
         yield Kind.PAGE_ALLOC, pages * pages_cost.alloc
-        yield Kind.PAGE_ZERO, pages * pages_cost.zero
+        yield Kind.PAGE_ZERO, node.paging.by_thread(vma, pages * pages_cost.zero)
         yield Kind.DMA_MAP, pages * pages_cost.dma_map
         yield from hip.device(declared.gpu).tables.stages(pages)
         for other in hip.visible:
-            kfd.region(vma, other.gpu.index).map(0, pages - 1, HOST, hip.env.now)
+            kfd.region(vma, other.gpu.index).map(0, pages - 1, host_state(vma.memory_node), hip.env.now)
     elif allocator in MANAGED:
         yield from _register(hip, vma)
     else:
@@ -138,7 +140,7 @@ def _register(hip: Hip, vma: Vma) -> Stages:
     yield Kind.HMM_WALK, node.paging.hmm_walk_ps(vma, vma.first, vma.last)
     yield from hip.visible[0].tables.stages(vma.pages)
     for device in hip.visible:
-        kfd.region(vma, device.gpu.index).map(0, vma.pages - 1, HOST, hip.env.now)
+        kfd.region(vma, device.gpu.index).map(0, vma.pages - 1, host_state(vma.memory_node), hip.env.now)
     for svm in kfd.ranges.within(vma.first, vma.last):
         svm.mapped = True
 
@@ -164,7 +166,7 @@ def _free_stages(hip: Hip, allocation: Allocation) -> Stages:
         node.devices[allocation.gpu].vram.give_back(vma.pages)
     elif vma.kind is VmaKind.PINNED:
         yield Kind.HOST_ALLOC, costs.ioctl + vma.pages * cost.free
-        node.host.give_back(vma.pages)
+        node.host.give_back(vma.pages, vma.numa)
         node.pinned.release(vma.pages)
     else:
         ranges = kfd.ranges.within(vma.first, vma.last)
@@ -180,7 +182,7 @@ def _free_stages(hip: Hip, allocation: Allocation) -> Stages:
         yield Kind.HOST_ALLOC, costs.ioctl + free_ps
         if mapped:
             yield Kind.TLB_FLUSH, costs.tlb_flush
-        node.host.give_back(vma.leave_ram(vma.first, vma.last))
+        node.host.give_back(vma.leave_ram(vma.first, vma.last), vma.numa)
         node.paging.forget_swapped(vma.where.count(SWAPPED))
         if vma.backing is not None:
             vma.backing.close()
@@ -217,7 +219,7 @@ def host_touch(
                 length -= part
                 yield from thread.stages(_through_bar(hip, gpu, part, write=write))
         if length:
-            yield from thread.stages(_stream_stages(hip, length))
+            yield from thread.stages(_stream_stages(hip, allocation.vma, length, write=write))
         start = last + 1
 
 
@@ -232,12 +234,13 @@ def child_touch(
         yield from thread.stages(bring_back(child.hip, thread.chain, vma, low, high))
 
     yield from child.touch(thread, allocation, start, end, write=write, bring_back=back)
-    yield from thread.stages(_stream_stages(child.hip, size))
+    yield from thread.stages(_stream_stages(child.hip, allocation.vma, size, write=write))
 
 
-def _stream_stages(hip: Hip, size: int) -> Stages:
+def _stream_stages(hip: Hip, vma: Vma, size: int, *, write: bool) -> Stages:
     def start(done: Callable[[], None]) -> None:
-        hip.flights.fly(partial(hip.node.host_memory.enter, size), lambda _: done())
+        enter = partial(hip.node.host_memory.enter, size, numa=vma.memory_node, write=write)
+        hip.flights.fly(enter, lambda _: done())
 
     yield Transfer(Kind.HOST_MEMORY, start)
 

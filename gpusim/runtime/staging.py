@@ -18,12 +18,15 @@ from gpusim.runtime.hip import Hip
 Touch = Callable[[int, int], Stages]
 
 
-def staged_up(hip: Hip, gpu: Gpu, size: int, touch: Touch | None = None) -> Stages:
-    """Host to device: the CPU fills one staging buffer while SDMA empties the other."""
+def staged_up(hip: Hip, gpu: Gpu, size: int, touch: Touch | None = None, *, numa: int = 0) -> Stages:
+    """Host to device: the CPU fills one staging buffer while SDMA empties the other.
+
+    `numa`: where the program's buffer lies.
+    """
     sizes = _chunks(gpu, size)
     if touch is not None:
         yield from touch(0, sizes[0])
-    yield bounce_copy(hip, sizes[0])
+    yield bounce_copy(hip, sizes[0], numa)
     at = sizes[0]
     for part, following in zip(sizes, [*sizes[1:], 0], strict=True):
         if hip.kfd.dead:
@@ -31,10 +34,10 @@ def staged_up(hip: Hip, gpu: Gpu, size: int, touch: Touch | None = None) -> Stag
         if touch is not None and following:
             yield from touch(at, following)
             at += following
-        yield _beside(sdma_transfer(gpu, gpu.h2d, part, flights=hip.flights), hip, following)
+        yield _beside(sdma_transfer(gpu, gpu.h2d, part, flights=hip.flights), hip, following, numa)
 
 
-def staged_down(hip: Hip, gpu: Gpu, size: int, touch: Touch | None = None) -> Stages:
+def staged_down(hip: Hip, gpu: Gpu, size: int, touch: Touch | None = None, *, numa: int = 0) -> Stages:
     """Device to host: SDMA fills one staging buffer while the CPU empties the other."""
     sizes = _chunks(gpu, size)
     at = 0
@@ -44,19 +47,20 @@ def staged_down(hip: Hip, gpu: Gpu, size: int, touch: Touch | None = None) -> St
         if touch is not None and previous:
             yield from touch(at, previous)
             at += previous
-        yield _beside(sdma_transfer(gpu, gpu.d2h, part, flights=hip.flights), hip, previous)
+        yield _beside(sdma_transfer(gpu, gpu.d2h, part, flights=hip.flights), hip, previous, numa, write=True)
     if touch is not None:
         yield from touch(at, sizes[-1])
-    yield bounce_copy(hip, sizes[-1])
+    yield bounce_copy(hip, sizes[-1], numa, write=True)
 
 
-def bounce_copy(hip: Hip, size: int) -> Transfer:
-    """A thread copies `size` bytes from host memory to host memory."""
-    return Transfer(Kind.BOUNCE_COPY, partial(_by_thread, hip, size))
+def bounce_copy(hip: Hip, size: int, numa: int = 0, *, write: bool = False) -> Transfer:
+    """A thread copies `size` bytes from host memory to host memory: out of a NUMA node, or into it (`write`)."""
+    return Transfer(Kind.BOUNCE_COPY, partial(_by_thread, hip, size, numa, write))
 
 
-def _by_thread(hip: Hip, size: int, done: Callable[[], None]) -> None:
-    hip.flights.fly(partial(hip.node.copy_memory.enter, size), lambda _: done())
+def _by_thread(hip: Hip, size: int, numa: int, write: bool, done: Callable[[], None]) -> None:
+    enter = partial(hip.node.copy_memory.enter, size, numa=numa, write=write)
+    hip.flights.fly(enter, lambda _: done())
 
 
 def _chunks(gpu: Gpu, size: int) -> list[int]:
@@ -64,7 +68,7 @@ def _chunks(gpu: Gpu, size: int) -> list[int]:
     return [min(chunk, size - first) for first in range(0, size, chunk)]
 
 
-def _beside(transfer: Transfer, hip: Hip, size: int) -> Transfer:
+def _beside(transfer: Transfer, hip: Hip, size: int, numa: int, *, write: bool = False) -> Transfer:
     """`transfer` and a bounce copy of `size` bytes at once: the longer of the two gets the whole stretch."""
     if not size:
         return transfer
@@ -81,7 +85,7 @@ def _beside(transfer: Transfer, hip: Hip, size: int) -> Transfer:
                 transfer.first = (kind, hip.env.now)
 
         by_engine(partial(ended, engine))
-        _by_thread(hip, size, partial(ended, Kind.BOUNCE_COPY))
+        _by_thread(hip, size, numa, write, partial(ended, Kind.BOUNCE_COPY))
 
     transfer.start = start
     return transfer

@@ -57,7 +57,7 @@ def _detach(hip: Hip, allocation: Allocation, ranges: list[SvmRange]) -> Remains
         return Remains(costs.vram_free, 0, partial(node.devices[allocation.gpu].vram.give_back, vma.pages))
     if vma.kind is VmaKind.PINNED:
         vma.vanish()
-        return Remains(vma.pages * page.free, 0, partial(_unpin, hip, vma.pages))
+        return Remains(vma.pages * page.free, 0, partial(_unpin, hip, vma.pages, vma.numa))
     own = kfd.ranges.within(vma.first, vma.last)
     for svm in own:
         kfd.ranges.remove(svm)
@@ -65,21 +65,21 @@ def _detach(hip: Hip, allocation: Allocation, ranges: list[SvmRange]) -> Remains
     free_ps = node.paging.free_ps(vma, vma.first, vma.last)
     mapped = any(region.unmap(0, vma.pages - 1) for region in kfd.regions_of(vma))
     in_ram = vma.leave_ram(vma.first, vma.last)  # what a child maps too is freed when that has ended
-    give_back = partial(_forget, hip, own, in_ram, vma.where.count(SWAPPED))
+    give_back = partial(_forget, hip, own, in_ram, vma.where.count(SWAPPED), vma.numa)
     if vma.backing is not None:
         vma.backing.close()
     vma.vanish()
     return Remains(free_ps, costs.tlb_flush if mapped else 0, give_back)
 
 
-def _unpin(hip: Hip, pages: int) -> None:
-    hip.node.host.give_back(pages)
+def _unpin(hip: Hip, pages: int, numa: int) -> None:
+    hip.node.host.give_back(pages, numa)
     hip.node.pinned.release(pages)
 
 
-def _forget(hip: Hip, ranges: list[SvmRange], in_ram: int, swapped: int) -> None:
+def _forget(hip: Hip, ranges: list[SvmRange], in_ram: int, swapped: int, numa: int) -> None:
     node = hip.node
-    node.host.give_back(in_ram)
+    node.host.give_back(in_ram, numa)
     node.paging.forget_swapped(swapped)
     for svm in ranges:
         if svm.bo_on != CPU:  # an eviction may have been faster

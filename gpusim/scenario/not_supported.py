@@ -12,12 +12,9 @@ from typing import Any, get_args
 
 from gpusim.driver.switches import PRESETS, PRESETS_SUPPORTED, SUPPORTED
 from gpusim.scenario.mistakes import Mistakes
-from gpusim.scenario.parts import Parts, ProcessPart
-from gpusim.scenario.paths import TreePath
+from gpusim.scenario.parts import Parts
 from gpusim.scenario.schema import Driver
 
-BUFFER_KEYS_NOT_SUPPORTED_YET = ("numa",)
-PROCESS_KEYS_NOT_SUPPORTED_YET: tuple[str, ...] = ()
 DRIVER_PRESETS_NOT_SUPPORTED_YET = tuple(preset for preset in PRESETS if preset not in PRESETS_SUPPORTED)
 DRIVER_SWITCHES_NOT_SUPPORTED_YET = tuple(
     f"{switch}: {value}"
@@ -31,16 +28,12 @@ DRIVER_SWITCHES_NOT_SUPPORTED_YET = tuple(
 
 def features() -> Iterator[tuple[str, str]]:
     """(feature, where it is written) of everything on the list."""
-    yield from ((key, "buffer key") for key in BUFFER_KEYS_NOT_SUPPORTED_YET)
-    yield from ((key, "process key") for key in PROCESS_KEYS_NOT_SUPPORTED_YET)
     yield from ((preset, "driver preset") for preset in DRIVER_PRESETS_NOT_SUPPORTED_YET)
     yield from ((switch, "driver switch") for switch in DRIVER_SWITCHES_NOT_SUPPORTED_YET)
 
 
 def check(parts: Parts, mistakes: Mistakes) -> None:
     """Report every use of what is on the list."""
-    for process in parts.processes:
-        _process(process, mistakes)
     driver: Any = parts.tree.get("driver")
     if not isinstance(driver, dict):
         return
@@ -50,16 +43,3 @@ def check(parts: Parts, mistakes: Mistakes) -> None:
     for switch, value in driver.items():
         if f"{switch}: {value}" in DRIVER_SWITCHES_NOT_SUPPORTED_YET:
             mistakes.not_supported(("driver", switch), f"driver switch {switch}: {value}")
-
-
-def _process(process: ProcessPart, mistakes: Mistakes) -> None:
-    for key in PROCESS_KEYS_NOT_SUPPORTED_YET:
-        if process.raw.get(key):
-            mistakes.not_supported((*process.path, key), key)
-    for name, buffer in process.buffers.items():
-        if buffer is None:
-            continue
-        path: TreePath = (*process.path, "buffers", name)
-        for key in BUFFER_KEYS_NOT_SUPPORTED_YET:
-            if getattr(buffer, key) is not None:
-                mistakes.not_supported((*path, key), key)

@@ -105,7 +105,9 @@ class Buffer(Spec):
         default=None, description="transparent huge pages; default: the node's"
     )
     numa: int | None = Field(
-        default=None, ge=0, description="NUMA node of host memory; default: the caller's"
+        default=None,
+        ge=0,
+        description="the NUMA node that its host memory is bound to; default: the first, where all threads run",
     )
     align: Size | None = Field(default=None, gt=0, description="alignment of the address, a power of two")
 

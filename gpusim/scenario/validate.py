@@ -151,8 +151,9 @@ class Checker:
                 )
             else:
                 self._known((*path, "file"), buffer.file, process.files, "file of the process")
-            if buffer.huge_pages is not None:
-                self._ignored((*path, "huge_pages"), why, "an allocator of anonymous memory")
+            for key in ("huge_pages", "numa"):
+                if getattr(buffer, key) is not None:
+                    self._ignored((*path, key), why, "an allocator of anonymous memory")
             if self.machine is not None and "mapped" not in (self.machine.cpu.get("io") or {}):
                 self.mistakes.report(
                     path, "the CPU profile of the node has no numbers for mapped files", key=True
@@ -161,9 +162,24 @@ class Checker:
             for key in ("file", "mapping"):
                 if getattr(buffer, key) is not None:
                     self._ignored((*path, key), why, "allocator: mmap")
+        if buffer.numa is not None and self.machine is not None:
+            nodes = self._numa_nodes()
+            if buffer.numa >= nodes:
+                self.mistakes.report(
+                    (*path, "numa"),
+                    "no such NUMA node",
+                    read=str(buffer.numa),
+                    legal="0, the only one of this machine" if nodes == 1 else f"0 to {nodes - 1}",
+                )
         if buffer.align is not None and buffer.align & (buffer.align - 1):
             read = quantity.write_size(buffer.align)
             self.mistakes.report((*path, "align"), "not a power of two", read=read, legal="4KiB, 2MiB, ...")
+
+    def _numa_nodes(self) -> int:
+        """How many the machine has: one a socket, where the node's profile says what they cost."""
+        assert self.machine is not None
+        sockets = (self.machine.node.get("fabric") or {}).get("sockets") or {}
+        return len(sockets.get("members") or ()) if sockets.get("numa") else 1
 
     def _step(self, process: ProcessPart, step: StepPart, gpus: Collection[str] | None) -> None:
         where: TreePath = (*step.path, step.verb)

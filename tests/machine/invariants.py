@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpusim.hardware.gpuvm import HOST, LOCAL, PEER
+from gpusim.hardware.gpuvm import LOCAL, PEER, host_state
 from gpusim.linux.address_space import FILE, FILE_WRITE, RAM, VRAM, VmaKind
 from gpusim.machine.build import Machine
 from tests.programs import Ran
@@ -85,7 +85,13 @@ def page_tables_tell_where_pages_are(machine: Machine) -> None:
                 if vma.kind in (VmaKind.ANONYMOUS, VmaKind.FILE):
                     others = [(PEER + other, VRAM + other) for other in kfd.vms if other != gpu]
                     in_host = (RAM, FILE, FILE_WRITE)
-                    for state, *places in ((LOCAL, VRAM + gpu), (HOST, *in_host), *others):
+                    elsewhere = {host_state(0), host_state(1)} - {host_state(vma.memory_node)}
+                    assert not any(state in region.valid for state in elsewhere), "of another NUMA node"
+                    for state, *places in (
+                        (LOCAL, VRAM + gpu),
+                        (host_state(vma.memory_node), *in_host),
+                        *others,
+                    ):
                         stale = sum(
                             s == state and w not in places
                             for s, w in zip(region.valid, vma.where, strict=True)

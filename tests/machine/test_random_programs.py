@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, Phase, event, given, settings
 from hypothesis import strategies as st
 
 from gpusim.errors import InputError
+from gpusim.linux.address_space import VmaKind
 from tests.machine.invariants import check
 from tests.machine.random_programs import SVM, programs
 from tests.programs import Ran, launch, process, repeat, run, run_inside, scenario, sleep
@@ -263,3 +264,23 @@ def test_programs_that_map_files_end_well(program, mapping, cached, crowded):
         ends = (*ENDS, "host_out_of_memory", "out_of_memory") if crowded else ENDS
         assert ran.outcome in ends, ran.data.processes
         check(ran)
+
+
+@settings(BIG, max_examples=60)
+@given(programs(gpus=8), st.lists(st.sampled_from(["", " numa=0", " numa=1"]), min_size=4, max_size=4))
+def test_programs_on_two_sockets_end_well(program, nodes):
+    """Buffers of the host are bound to one NUMA node, to the other, or to none."""
+    buffers = {
+        name: text + ("" if text.endswith("hipMalloc") else node)
+        for (name, text), node in zip(program["buffers"].items(), nodes, strict=False)
+    }
+    ran = play(program | {"buffers": buffers, "node": "mi100-2s", "overrides": {"driver.noretry": 0}})
+    if ran is not None:
+        assert ran.outcome in ENDS, ran.data.processes
+        check(ran)
+        assert ran.machine is not None
+        live = [vma for process in ran.machine.processes for vma in process.hip.kfd.mm]
+        pinned = [vma for vma in live if vma.kind is VmaKind.PINNED]
+        for node, bound in enumerate(ran.machine.hardware.node.host.bound):
+            in_ram = sum(vma.where.count(1) for vma in live if vma.numa == node)
+            assert bound == in_ram + sum(vma.pages for vma in pinned if vma.numa == node)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from gpusim.errors import InputError, NotSupportedYet, Problem
+from gpusim.errors import InputError, Problem
 from gpusim.scenario import loader, not_supported
 from gpusim.workload.steps import STEPS
 
@@ -34,20 +34,6 @@ def test_file_steps_want_a_file_of_the_process(right: str, verb: str) -> None:
     assert told == ["'f' is no file of the process"]
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "feature"),
-    [
-        (BUFFER, "x: {size: 4GiB, allocator: malloc, numa: 0}", "numa"),
-    ],
-)
-def test_other_features_of_later_answer_the_same(right: str, old: str, new: str, feature: str) -> None:
-    with pytest.raises(NotSupportedYet) as refusal:
-        loader.loads(right.replace(old, new))
-    (problem,) = refusal.value.problems
-    assert problem.message == f"{feature} is not supported yet, see {PAGE}"
-    assert problem.line is not None
-
-
 def test_what_is_simulated_can_be_switched(right: str) -> None:
     scenario = loader.loads(right.replace("preset: kfd-6.12", "preset: kfd-6.12, recent_skip: off"))
     assert loader.resolve(scenario).driver["switches"]["recent_skip"] == "off"
@@ -65,20 +51,8 @@ def test_arguments_of_later_are_checked_all_the_same(spoil: Spoil) -> None:
     assert told["unknown key 'devise'"] == "device"
 
 
-def test_mistakes_and_features_of_later_are_told_together(spoil: Spoil) -> None:
-    problems = spoil(
-        (BUFFER, "x: {size: 4G, allocator: malloc}\n      y: {size: 4KiB, allocator: malloc, numa: 0}")
-    )
-    assert {problem.path for problem in problems} == {
-        "processes.app.buffers.x.size",
-        "processes.app.buffers.y.numa",
-    }
-
-
-def test_the_list_names_every_feature_once() -> None:
-    features = list(not_supported.features())
-    assert len(features) == len(set(features))
-    assert ("numa", "buffer key") in features
+def test_nothing_of_the_language_is_left() -> None:
+    assert list(not_supported.features()) == []
 
 
 THE_LANGUAGE = """\

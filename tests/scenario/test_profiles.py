@@ -175,6 +175,7 @@ def test_the_nodes_are_there() -> None:
         >= {
             "h200-pcie5": [("h200", 1)],
             "mi100-pcie4": [("mi100", 4)],
+            "mi100-2s": [("mi100", 8)],
             "mi210-pcie4": [("mi210", 4)],
             "mi300a": [("mi300a", 4)],
             "mi300x-pcie5": [("mi300x", 8)],
