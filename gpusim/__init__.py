@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from gpusim import quantity
     from gpusim.errors import GpusimError, InputError, InvariantError, NotSupportedYet
     from gpusim.kinds import Kind
-    from gpusim.public import explain, load, open_result, recommend, run, sweep
+    from gpusim.public import compare, explain, load, open_result, recommend, run, sweep
     from gpusim.result import Result
     from gpusim.scenario.schema import Scenario
     from gpusim.study.recommend import Recommendation
@@ -35,6 +35,7 @@ __all__ = [
     "Result",
     "Scenario",
     "__version__",
+    "compare",
     "explain",
     "load",
     "open_result",
@@ -53,6 +54,7 @@ _HOMES = {
     "Recommendation": "gpusim.study.recommend",
     "Result": "gpusim.result",
     "Scenario": "gpusim.scenario.schema",
+    "compare": "gpusim.public",
     "explain": "gpusim.public",
     "load": "gpusim.public",
     "open_result": "gpusim.public",

@@ -1,4 +1,4 @@
-"""The functions behind `import gpusim as gs`: load, run, open_result, explain, sweep, recommend."""
+"""The functions behind `import gpusim as gs`: load, run, open_result, compare, explain, sweep, recommend."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from gpusim.report.why import Why
+    from gpusim.study.compare import Comparison
     from gpusim.study.recommend import Recommendation
     from gpusim.study.sweep import Progress as SweepProgress
 
@@ -121,6 +122,33 @@ def explain(
         message = f"no critical path leads to the end of the run, which ended with {result.outcome!r}"
         raise InputError([Problem(message, legal="a run whose programs complete")])
     return why.verified(result, found) if verify else found
+
+
+def compare(
+    a: Result | Scenario | str | Path,
+    b: Result | Scenario | str | Path,
+    *,
+    replications: int = 1,
+    progress: Progress | None = None,
+) -> Comparison:
+    """What changed from A to B, and why: `kinds`, `changes` of the scenario, and where the two `parting`.
+
+    Each is a result, a directory of one, a scenario, or the file of one. `replications` runs of each, by seed, say
+    whether a difference is more than chance. Raises InputError where a run was not recorded.
+    """
+    from gpusim.study import compare as study
+
+    one, other = (_result(target, progress) for target in (a, b))
+    return study.compare(one, other, replications=replications, progress=progress)
+
+
+def _result(target: Result | Scenario | str | Path, progress: Progress | None) -> Result:
+    """A result as it is, read, or simulated now."""
+    if isinstance(target, Result):
+        return target
+    if isinstance(target, str | Path) and Path(target).is_dir():
+        return open_result(target)
+    return run(target, progress=progress)
 
 
 def open_result(path: str | Path) -> Result:

@@ -107,6 +107,10 @@ def test_what_the_public_functions_give_has_one_too(scenario, result):
     for value in (result.tables, result.check(), result.verify(), result.tables["faults"]):
         assert shown(value).words.strip()
     assert shown(gs.sweep(scenario, over={"parameters.rounds": [1, 2]})).words.strip()
+    words = shown(gs.compare(result, scenario.with_(**{"parameters.rounds": 2}))).words
+    for said in ("critical path", "parameters.rounds", "They part at"):
+        assert said in words
+    assert "Both do the same to the end." in shown(gs.compare(result, result)).words
     words = shown(gs.explain(result)).words
     for said in ("What would help", "twice as fast", "What limits it", "of its ceiling", "From start to end"):
         assert said in words

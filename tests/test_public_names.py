@@ -17,6 +17,7 @@ PUBLIC = {
     "Result",
     "Scenario",
     "__version__",
+    "compare",
     "explain",
     "load",
     "open_result",
@@ -50,7 +51,7 @@ import gpusim as gs
 for info in pkgutil.walk_packages(gs.__path__, "gpusim."):
     if not info.name.endswith("__main__"):
         importlib.import_module(info.name)
-names = ("explain", "load", "open_result", "recommend", "run", "sweep")
+names = ("compare", "explain", "load", "open_result", "recommend", "run", "sweep")
 print(*[name for name in names if not callable(getattr(gs, name))])
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)

@@ -64,7 +64,7 @@ class CheckedRows(list[Checked]):
             )
             for row in self
         ]
-        return _table(("", "metric", "expected", "simulated", "error", "within", "source"), rows)
+        return listed(("", "metric", "expected", "simulated", "error", "within", "source"), rows)
 
 
 class Checks(list[Check]):
@@ -72,7 +72,7 @@ class Checks(list[Check]):
 
     def _repr_html_(self) -> str:
         rows = [("ok" if one.ok else "<b>BROKEN</b>", escape(one.law), escape(one.detail)) for one in self]
-        return _table(("", "law", "numbers"), rows)
+        return listed(("", "law", "numbers"), rows)
 
 
 def tables_html(made: Mapping[str, int | None]) -> str:
@@ -85,10 +85,10 @@ def tables_html(made: Mapping[str, int | None]) -> str:
         )
         for name, count in made.items()
     ]
-    return _table(("table", "rows", "one row is"), rows)
+    return listed(("table", "rows", "one row is"), rows)
 
 
-def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def listed(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """A table of cells that are HTML already."""
     left = ' style="text-align:left"'
     head = "".join(f"<th{left}>{name}</th>" for name in heads)
@@ -149,5 +149,5 @@ def _steps(summary: Mapping[str, Any]) -> str:
 def _missing(summary: Mapping[str, Any]) -> str:
     if not summary["not_modelled"]:
         return ""
-    listed = escape("; ".join(summary["not_modelled"]))
-    return f'<div style="opacity:0.7;font-size:90%">Not modelled: {listed}</div>'
+    missing = escape("; ".join(summary["not_modelled"]))
+    return f'<div style="opacity:0.7;font-size:90%">Not modelled: {missing}</div>'

@@ -9,11 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from html import escape
 from math import inf
 from typing import TYPE_CHECKING, Any
 
 from gpusim.errors import InputError, Problem
 from gpusim.kinds import Kind
+from gpusim.result import text
+from gpusim.result.display import listed
+from gpusim.result.shares import label
 from gpusim.scenario.export import resolved
 from gpusim.study.paired import half_width
 from gpusim.study.runs import Progress, simulated
@@ -81,6 +85,31 @@ class Comparison:
     changes: tuple[Change, ...]
     parting: Parting | None
 
+    def _repr_html_(self) -> str:
+        kinds = [
+            (
+                "sum" if delta is self.whole else label(delta.name),
+                *(text.time(ns) for ns in (delta.a_ns, delta.b_ns)),
+                f"{'-' if delta.difference_ns < 0 else '+'}{text.time(abs(delta.difference_ns))}",
+                {None: "–", True: "significant", False: "within chance"}[delta.significant],
+            )
+            for delta in (*self.kinds, self.whole)
+        ]
+        parts = [listed(("critical path", "A", "B", "difference", ""), kinds)]
+        if self.changes:
+            changes = [
+                tuple(escape(value or "–") for value in (one.path, one.a, one.b)) for one in self.changes
+            ]
+            parts.append(listed(("scenario", "A", "B"), changes))
+        where = self.parting
+        parts.append(
+            "<p>Both do the same to the end.</p>"
+            if where is None
+            else f"<p>They part at {text.time(where.at_ns)}, in {where.table}: "
+            f"{escape(where.a)} / {escape(where.b)}</p>"
+        )
+        return "".join(parts)
+
 
 def compare(a: Result, b: Result, *, replications: int = 1, progress: Progress | None = None) -> Comparison:
     """Compare two results. More replications are simulated with the seeds that follow those of the results.
@@ -119,7 +148,7 @@ def _reseeded(scenario: Scenario, replication: int) -> Scenario:
 
 def _spent(result: Result) -> dict[str, float]:
     whole = result.summary["makespan_ns"]
-    return {kind: part * whole for kind, part in (result.summary["attribution"] or {}).items()}
+    return {kind: round(part * whole, 3) for kind, part in (result.summary["attribution"] or {}).items()}
 
 
 def _delta(name: str, pairs: Sequence[tuple[float, float]]) -> Delta:
