@@ -256,6 +256,7 @@ class AtsService:
         self._log.add(
             self._gpu.index,
             request.process.number,
+            client=vector.client,
             write=vector.write,
             migrated=False,
             numbers=(vector.virtual, 1, 1, vector.sent_ps, request.started_ps, now, now + resend),

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from gpusim.errors import InvariantError
+from gpusim.hardware.access import Client
 from gpusim.kinds import Kind
 
 #: the pieces of a fault's life, in the order of the table's columns
@@ -36,6 +37,7 @@ PIECES = (
     Kind.CORE_WAIT,
     Kind.RESEND,
 )
+_CLIENTS = tuple(Client)
 _NUMBERS = ("page", "pages", "waiters", "raised_ps", "started_ps", "mapped_ps", "replayed_ps")
 
 
@@ -46,6 +48,7 @@ class FaultLog:
         self._gpu = array("H")
         self._process = array("H")
         self._flags = array("B")  # 1: write, 2: migrated
+        self._client = array("B")
         self._numbers = array("q")
         self._pieces = array("q")
         self.processes: list[str] = []
@@ -58,6 +61,7 @@ class FaultLog:
         gpu: int,
         process: int,
         *,
+        client: Client,
         write: bool,
         migrated: bool,
         numbers: tuple[int, int, int, int, int, int, int],
@@ -75,6 +79,7 @@ class FaultLog:
         self._gpu.append(gpu)
         self._process.append(process)
         self._flags.append(int(write) | (2 if migrated else 0))
+        self._client.append(_CLIENTS.index(client))
         self._numbers.extend(numbers)
         self._pieces.extend(pieces)
 
@@ -87,6 +92,7 @@ class FaultLog:
         columns: dict[str, Any] = {
             "gpu": [f"gpu[{index}]" for index in self._gpu],
             "process": [self.processes[index] for index in self._process],
+            "client": [_CLIENTS[index].value for index in self._client],
             "write": (flags & 1).astype(bool),
             "result": np.where(flags & 2, "M", "U").tolist(),
         }

@@ -258,6 +258,7 @@ class FaultServer(ABC):
         self._log.add(
             gpu.index,
             self._process.number,
+            client=fault.client,
             write=fault.write,
             migrated=plan.migrated,
             numbers=(

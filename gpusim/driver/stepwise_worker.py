@@ -25,12 +25,13 @@ from gpusim.kinds import Kind
 class Vector:
     """An interrupt vector: a copy of the fault, which outlives its wavefront's wait."""
 
-    __slots__ = ("behind", "page", "process", "region", "sent_ps", "snapshot", "tick_ps", "write")
+    __slots__ = ("behind", "client", "page", "process", "region", "sent_ps", "snapshot", "tick_ps", "write")
 
     def __init__(self, fault: Fault, process: KfdProcess) -> None:
         self.region = fault.region
         self.page = fault.page
         self.write = fault.write
+        self.client = fault.client
         self.sent_ps = fault.sent_ps
         self.tick_ps = fault.tick_ps
         self.snapshot = fault.path()

@@ -26,6 +26,14 @@ class AccessKind(StrEnum):
     ATOMIC = "atomic"
 
 
+class Client(StrEnum):
+    """Which block of the GPU sends an access."""
+
+    COMPUTE_UNIT = "compute_unit"
+    SDMA = "sdma"
+    COMMAND_PROCESSOR = "command_processor"
+
+
 class Operand:
     """One buffer of a kernel as its wavefronts see it, and the bytes of it that one step moves.
 

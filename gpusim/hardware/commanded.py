@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from gpusim.hardware.gpuvm import Region, Vm, Waiter
-from gpusim.hardware.retry import RetryUnit
-
-if TYPE_CHECKING:
-    from gpusim.hardware.wavefronts import Wave
+from gpusim.hardware.retry import RetryUnit, Sender
 
 _NEVER = 1 << 62
 
@@ -18,7 +13,7 @@ class Held(Waiter):
 
     __slots__ = ("page", "wave")
 
-    def __init__(self, wave: Wave) -> None:
+    def __init__(self, wave: Sender) -> None:
         self.wave = wave
         self.page = wave.page
 
@@ -35,19 +30,19 @@ class CommandedRetry(RetryUnit):
     def connect(self, command_ps: int) -> None:
         """`command_ps`: from the driver's command to the replay."""
         self.command_ps = command_ps
-        self._held: dict[tuple[Region, int], list[Wave]] = {}
+        self._held: dict[tuple[Region, int], list[Sender]] = {}
 
-    def fault(self, wave: Wave) -> None:
+    def fault(self, sender: Sender) -> None:
         """As with a timer, but for what ends the wait."""
-        region = wave.region
+        region = sender.region
         if not region.vm.retry:
-            super().fault(wave)
+            super().fault(sender)
             return
-        wave.sent_ps = self._env._now
-        wave.tick_ps = _NEVER
-        region.wait(wave.page, Held(wave))
-        self._held.setdefault((region, wave.page), []).append(wave)
-        self._retry_fault(wave)
+        sender.sent_ps = self._env._now
+        sender.tick_ps = _NEVER
+        region.wait(sender.page, Held(sender))
+        self._held.setdefault((region, sender.page), []).append(sender)
+        self._retry_fault(sender)
 
     def replay(self, region: Region, page: int, *, after_ps: int | None = None) -> None:
         """The driver is done with a fault: whoever waits for the page sends again, whether it is there or not.
@@ -60,6 +55,6 @@ class CommandedRetry(RetryUnit):
             wave.tick_ps = now + wait
             wave.valid_at(now)
 
-    def held(self, vm: Vm) -> list[Wave]:
+    def held(self, vm: Vm) -> list[Sender]:
         """Wavefronts of an address space that wait for a command."""
         return [wave for (region, _), waves in self._held.items() if region.vm is vm for wave in waves]

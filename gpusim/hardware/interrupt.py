@@ -3,20 +3,11 @@
 from __future__ import annotations
 
 from collections import deque
-from enum import StrEnum
 
 from gpusim.engine.record import Snapshot
-from gpusim.hardware.access import AccessKind
+from gpusim.hardware.access import AccessKind, Client
 from gpusim.hardware.gpuvm import INVALID, Region
 from gpusim.hardware.retry import Fault
-
-
-class Client(StrEnum):
-    """Which block of the GPU sent the access."""
-
-    COMPUTE_UNIT = "compute_unit"
-    SDMA = "sdma"
-    COMMAND_PROCESSOR = "command_processor"
 
 
 class Vector:
@@ -45,7 +36,7 @@ class Vector:
         self.page = fault.page
         self.write = fault.write
         self.access = getattr(fault, "access", AccessKind.WRITE if fault.write else AccessKind.READ)
-        self.client = getattr(fault, "client", Client.COMPUTE_UNIT)
+        self.client: Client = fault.client
         self.vmid = fault.region.vm.vmid
         self.pasid = pasid
         self.sent_ps = fault.sent_ps

@@ -8,11 +8,11 @@ from gpusim.engine.record import NO_ROW, Snapshot
 from gpusim.hardware.access import Instruction, Operand
 from gpusim.hardware.gpuvm import INVALID, Waiter
 from gpusim.hardware.lanes import LaneAccess
-from gpusim.hardware.retry import first_send_after, sends_until
+from gpusim.hardware.retry import Sender, first_send_after, sends_until
 from gpusim.hardware.wavefronts import Wave
 
 
-class LaneFault:
+class LaneFault(Sender):
     """The lanes of one instruction that wait for one page: a retry fault of its own, sent again by a timer of its own.
 
     When it finds the page its lanes are replayed; the wavefront goes on when none of the instruction's lanes wait.
@@ -24,15 +24,9 @@ class LaneFault:
         "_period",
         "_wave",
         "access",
-        "behind",
         "operand",
-        "page",
-        "region",
         "released",
         "released_ps",
-        "sent_ps",
-        "tick_ps",
-        "write",
     )
 
     def __init__(
@@ -55,7 +49,7 @@ class LaneFault:
 
     def send(self) -> None:
         """The access finds no valid PTE."""
-        self._wave.dispatch.gpu.retry.fault(self)  # type: ignore[arg-type]
+        self._wave.dispatch.gpu.retry.fault(self)
 
     def path(self) -> Snapshot:
         """The critical path that led to the instruction."""

@@ -8,24 +8,23 @@ PTE valid ends the wait. Source: `kfd_svm.md` 1.1-1.3, 1.6.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from itertools import cycle
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import numpy as np
 
 from gpusim.engine.environment import Environment
 from gpusim.engine.record import Snapshot
+from gpusim.hardware.access import Client
 from gpusim.hardware.gpu_spec import RetrySpec
-from gpusim.hardware.gpuvm import BLOCK_SHIFT, Region, Vm
-
-if TYPE_CHECKING:
-    from gpusim.hardware.wavefronts import Wave
+from gpusim.hardware.gpuvm import Region, Vm, Waiter
 
 _PHASES = 1 << 12
 
 
 class FaultCounters:
-    """Retry faults of one process on one GPU; `sends` is all that wavefronts sent."""
+    """Retry faults of one process on one GPU; `sends` is all that was sent."""
 
     __slots__ = ("failed", "overflowed", "sends", "serviced")
 
@@ -40,7 +39,7 @@ class Fault(Protocol):
     """A retry fault that waits: what its interrupt vector says, and who sent it.
 
     `page` is an index into `region`; `sent_ps` and `tick_ps` are the times of its first send and its first re-send.
-    A wavefront is the fault that it waits for, until that is answered.
+    Who waits is the fault that it waits for, until that is answered.
     """
 
     region: Region
@@ -50,9 +49,38 @@ class Fault(Protocol):
     tick_ps: int
     behind: int  # the span that the worker was at when it was sent
 
+    @property
+    def client(self) -> Client:
+        """The block of the GPU that sent it."""
+        ...
+
     def path(self) -> Snapshot:
         """The critical path that led to it."""
         ...
+
+
+class Sender(Waiter):
+    """Who sends a fault, and waits until its page is there. Left alone, it is a compute unit."""
+
+    __slots__ = ("behind", "page", "region", "sent_ps", "tick_ps", "write")
+
+    page: int
+    region: Region
+    write: bool
+    sent_ps: int
+    tick_ps: int
+    behind: int
+
+    @property
+    def client(self) -> Client:
+        """The block of the GPU that sends."""
+        return Client.COMPUTE_UNIT
+
+    @abstractmethod
+    def path(self) -> Snapshot: ...
+
+    @abstractmethod
+    def stopped(self, now_ps: int) -> None: ...
 
 
 class InterruptListener(Protocol):
@@ -81,25 +109,20 @@ class RetryUnit:
         self._phase = cycle(random.integers(1, spec.period + 1, _PHASES).tolist())
         self.counters: dict[Vm, FaultCounters] = {}
 
-    def fault(self, wave: Wave) -> None:
-        """`wave` found no valid PTE for its `page` of `region`; it waits for `wave.valid_at`."""
-        region = wave.region
+    def fault(self, sender: Sender) -> None:
+        """`sender` found no valid PTE for its `page` of `region`; it waits for `valid_at`."""
+        region = sender.region
         vm = region.vm
+        if not vm.retry and not vm.stopped:
+            self._listener.fatal_fault(region, sender.page, sender.write)
+            return
+        region.wait(sender.page, sender)
         if vm.stopped:
-            wave.stopped(self._env._now)
-            region.wait(wave.page, wave)
-        elif vm.retry:
-            wave.sent_ps = now = self._env._now
-            wave.tick_ps = now + next(self._phase)
-            waiting = region.waiting
-            block = wave.page >> BLOCK_SHIFT
-            if block in waiting:
-                waiting[block].append(wave)
-            else:
-                waiting[block] = [wave]
-            self._retry_fault(wave)
+            sender.stopped(self._env._now)
         else:
-            self._listener.fatal_fault(region, wave.page, wave.write)
+            sender.sent_ps = now = self._env._now
+            sender.tick_ps = now + next(self._phase)
+            self._retry_fault(sender)
 
     def counters_of(self, vm: Vm) -> FaultCounters:
         """The counters of one address space."""

@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING
 from gpusim.engine.environment import Lean
 from gpusim.engine.record import NO_ROW, Snapshot
 from gpusim.hardware.access import AccessKind, Touch
-from gpusim.hardware.gpuvm import INVALID, Region, Waiter
-from gpusim.hardware.retry import sends_until
+from gpusim.hardware.gpuvm import INVALID, Waiter
+from gpusim.hardware.retry import Sender, sends_until
 from gpusim.kinds import Kind
 
 if TYPE_CHECKING:
     from gpusim.hardware.dispatch import Dispatch
 
 
-class Wave(Waiter):
+class Wave(Sender):
     """One wavefront slot of a dispatch at work.
 
     Its critical path is `base` (what released it last, up to `base_ps`) and what it did since: waiting for its own
@@ -36,28 +36,19 @@ class Wave(Waiter):
         "_touches",
         "base",
         "base_ps",
-        "behind",
         "compute_ps",
         "dispatch",
         "hbm_ps",
         "index",
         "link_ps",
         "memory_class",
-        "page",
-        "region",
         "row",
-        "sent_ps",
         "size_bytes",
         "start_ps",
-        "tick_ps",
         "unit",
         "waited_ps",
         "who",
-        "write",
     )
-
-    region: Region
-    write: bool
 
     def __init__(self, dispatch: Dispatch, unit: int, base: Snapshot, base_ps: int) -> None:
         self.dispatch = dispatch

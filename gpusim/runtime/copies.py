@@ -9,10 +9,13 @@ from gpusim.driver.migrate import sdma_transfer
 from gpusim.engine.flows import Hop
 from gpusim.engine.record import Chain
 from gpusim.engine.stages import Stages, Transfer
+from gpusim.hardware.access import Client
+from gpusim.hardware.engine_faults import fault_in
 from gpusim.hardware.gpu import Gpu, HostWays
+from gpusim.hardware.gpuvm import INVALID
 from gpusim.kinds import Kind
 from gpusim.linux.address_space import VRAM
-from gpusim.runtime.allocation import IN_VRAM, Allocation, Allocator
+from gpusim.runtime.allocation import IN_VRAM, MANAGED, Allocation, Allocator
 from gpusim.runtime.hip import Hip, Thread
 from gpusim.runtime.locked_copies import locked_copy
 from gpusim.runtime.mappings import check_rights
@@ -70,6 +73,7 @@ def copy(
 ) -> Stages:
     """One copy between parts (first byte, size) of buffers; or `batch` of them, one behind the other, in one call."""
     length = to[1] // batch
+    yield from _walk(hip, chain, target, to, source, origin)
     place_to, device_to = _place(hip, target, *to)
     place_from, device_from = _place(hip, source, *origin)
     operation.where = (device_from, device_to)
@@ -117,6 +121,43 @@ def copy(
             yield from staging(hip, gpu, length, touch if mapped else None, numa=side.vma.memory_node)
 
 
+def _walk(
+    hip: Hip,
+    chain: Chain,
+    target: Allocation,
+    to: tuple[int, int],
+    source: Allocation,
+    origin: tuple[int, int],
+) -> Stages:
+    """With XNACK on, the engine walks SVM memory by the GPU's page tables: a page that it does not find is a fault.
+
+    As with a kernel, the driver then decides where the page goes. Managed memory is always reached in this way, other
+    host memory where it is registered; what is pageable is copied by the CPU. Left out: that the engine moves what lies
+    before a missing page while it waits.
+    """
+    place_to, device_to = _place(hip, target, *to)
+    place_from, device_from = _place(hip, source, *origin)
+    device = device_from if place_from is Place.DEVICE else device_to
+    if not hip.kfd.xnack or device < 0:
+        return
+    gpu = hip.node.devices[device].gpu
+    client = Client.SDMA if hip.sdma else Client.COMPUTE_UNIT
+    for allocation, part, place, write in (
+        (source, origin, place_from, False),
+        (target, to, place_to, True),
+    ):
+        if _walked(allocation, place):
+            region = hip.kfd.region(allocation.vma, device)
+            start, end = allocation.pages(*part)
+            base = region.first_page
+            yield from fault_in(gpu, chain, region, start - base, end - base, write=write, client=client)
+
+
+def _walked(allocation: Allocation, place: Place) -> bool:
+    """Do engines reach it by its address?"""
+    return allocation.is_svm and (allocation.allocator in MANAGED or place is not Place.PAGEABLE)
+
+
 def _place(hip: Hip, allocation: Allocation, first: int, size: int) -> tuple[Place, int]:
     """Where a part of a buffer lies now, and the GPU for DEVICE. What lies there only in part counts as pageable."""
     if allocation.allocator in IN_VRAM:
@@ -130,7 +171,18 @@ def _place(hip: Hip, allocation: Allocation, first: int, size: int) -> tuple[Pla
     for device in hip.node.devices:
         if allocation.vma.count(start, end, VRAM + device.gpu.index) == end - start + 1:
             return Place.DEVICE, device.gpu.index
+    if hip.kfd.xnack and allocation.allocator in MANAGED and _mapped(hip, allocation, start, end):
+        return Place.PINNED, -1  # in place, or in part: read where it is
     return Place.PAGEABLE, -1
+
+
+def _mapped(hip: Hip, allocation: Allocation, start: int, end: int) -> bool:
+    """Does a GPU find each of these pages?"""
+    for device in hip.node.devices:
+        region = hip.kfd.region(allocation.vma, device.gpu.index)
+        if region.valid.find(INVALID, start - region.first_page, end - region.first_page + 1) < 0:
+            return True
+    return False
 
 
 def _prepare(hip: Hip, chain: Chain, allocation: Allocation, first: int, size: int, *, write: bool) -> Stages:

@@ -8,9 +8,10 @@ from typing import Any, Protocol
 
 from gpusim.engine.record import Chain, Snapshot
 from gpusim.errors import InputError, Problem, SimulatedFailure
-from gpusim.hardware.access import AccessStream
+from gpusim.hardware.access import AccessStream, Client
 from gpusim.hardware.coherence import SharedLines
 from gpusim.hardware.dispatch import Dispatch
+from gpusim.hardware.engine_faults import EngineFault
 from gpusim.hardware.gpu import Gpu
 from gpusim.hardware.gpuvm import INVALID, PEER, Region
 from gpusim.kinds import Kind
@@ -217,12 +218,27 @@ def _begin(
             shared.extend(_shared_lines(hip, buffers))
             for lines in shared:
                 lines.begin(dispatch)
-            gpu.start(dispatch, chain.snapshot())
+            _read_descriptor(hip, gpu, chain, buffers, lambda: gpu.start(dispatch, chain.snapshot()))
 
         delay = chain.paced(Kind.LAUNCH, gpu.spec.compute.launch)
         env.call_at(env.now + delay, lambda: None if kfd.dead else start())
 
     return begin
+
+
+def _read_descriptor(
+    hip: Hip, gpu: Gpu, chain: Chain, buffers: Sequence[Use], then: Callable[[], None]
+) -> None:
+    """The command processor reads the kernel's descriptor, which lies before its code: it may have to fault for it."""
+    for use in buffers:
+        if use.execute and use.allocation.is_svm and hip.kfd.xnack:
+            region = hip.kfd.region(use.allocation.vma, gpu.index)
+            if region.valid[0] == INVALID:
+                EngineFault(
+                    gpu, region, 0, write=False, client=Client.COMMAND_PROCESSOR, chain=chain, done=then
+                ).send()
+                return
+    then()
 
 
 def _shared_lines(hip: Hip, buffers: Sequence[Use]) -> list[SharedLines]:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import pytest
 
 from gpusim.engine.environment import Environment
+from gpusim.hardware.access import Client
 from gpusim.hardware.cam import RetryCam
 from gpusim.hardware.gpuvm import LOCAL, Region, Vm
 from gpusim.hardware.interrupt import Vector, VectorRing
@@ -23,6 +24,7 @@ class Sent:
     tick_ps: int = 10
     write: bool = True
     behind: int = 0
+    client: Client = Client.COMPUTE_UNIT
 
     def path(self):
         return [0], 0
