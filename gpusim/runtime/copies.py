@@ -146,16 +146,19 @@ def _walk(
         (source, origin, place_from, False),
         (target, to, place_to, True),
     ):
-        if _walked(allocation, place):
+        if _walked(hip, allocation, place, part[1]):
             region = hip.kfd.region(allocation.vma, device)
             start, end = allocation.pages(*part)
             base = region.first_page
             yield from fault_in(gpu, chain, region, start - base, end - base, write=write, client=client)
 
 
-def _walked(allocation: Allocation, place: Place) -> bool:
-    """Do engines reach it by its address?"""
-    return allocation.is_svm and (allocation.allocator in MANAGED or place is not Place.PAGEABLE)
+def _walked(hip: Hip, allocation: Allocation, place: Place, size: int) -> bool:
+    """Do engines reach it by its address, and nobody has seen to it that it is mapped?"""
+    if place is not Place.PAGEABLE:
+        return allocation.is_svm
+    locked = hip.locks_from is not None and size >= hip.locks_from
+    return allocation.allocator in MANAGED and not locked
 
 
 def _place(hip: Hip, allocation: Allocation, first: int, size: int) -> tuple[Place, int]:
