@@ -10,6 +10,7 @@ from array import array
 from collections import Counter
 from collections.abc import Sequence
 from itertools import chain, repeat
+from operator import add, sub
 from typing import Any
 
 import numpy as np
@@ -82,10 +83,7 @@ class Series:
 
     def charge(self, before: Sequence[int], after: Sequence[int]) -> None:
         """Requests spent what lies between two readings of a chain's sums."""
-        kinds = self.kinds
-        for kind, spent in enumerate(after):
-            if spent != before[kind]:
-                kinds[kind] += spent - before[kind]
+        self.kinds = list(map(add, self.kinds, map(sub, after, before)))
 
     def waited(self, kind: int, duration_ps: int) -> None:
         """A request waited before anything was done for it."""
