@@ -32,7 +32,7 @@ class Solution:
     `dwell_ps` is how long it was in force since links were told.
     """
 
-    __slots__ = ("active", "capped", "dwell_ps", "loads", "rates")
+    __slots__ = ("active", "capped", "dwell_ps", "loads", "rates", "shares")
 
     def __init__(
         self,
@@ -44,6 +44,7 @@ class Solution:
         self.rates = rates
         self.capped = capped
         self.loads = loads
+        self.shares = {link: share for link, _, share in loads}
         self.active = active  # bundles with flows
         self.dwell_ps = 0
 
@@ -51,9 +52,10 @@ class Solution:
 class Known:
     """What was found for one set of bundles: solutions by their weights, groups by which of them have flows."""
 
-    __slots__ = ("groups", "solutions")
+    __slots__ = ("capped", "groups", "solutions")
 
     def __init__(self) -> None:
+        self.capped: dict[tuple[bool, ...], tuple[bool, ...]] = {}  # one object for all that are equal
         self.solutions: dict[tuple[float, ...], Solution] = {}
         self.groups: dict[tuple[bool, ...], list[Group]] = {}
 
@@ -168,10 +170,7 @@ class Component:
 
     def share_of(self, link: DirectedLink) -> float:
         """How much of what is open to a link is in use: 1 is all."""
-        for one, _, share in self._solution.loads:
-            if one is link:
-                return share
-        return 0.0
+        return self._solution.shares.get(link, 0.0)
 
     def join(self, bundle: Bundle) -> None:
         """Take in a bundle; its links must not belong to another component."""
@@ -263,24 +262,22 @@ class Component:
             if len(known.solutions) >= _MOST_SOLUTIONS:
                 known.solutions.clear()
             found = known.solutions[weights] = self._solve(known, weights)
-        if found is not self._solution:  # most often it is: one flow ended and the next one took its place
+        now_in_force = self._solution
+        if found is not now_in_force:
             self._solution = found
             self.counted = found.active
-            for bundle, rate, capped in zip(bundles, found.rates, found.capped, strict=True):
-                bundle.rate = rate
-                if capped:
-                    if bundle.capped_from_ps < 0:
-                        bundle.capped_from_ps = now
-                elif bundle.capped_from_ps >= 0:
-                    bundle.set_capped(False, now)
+            if found.capped is not now_in_force.capped:
+                for bundle, capped in zip(bundles, found.capped, strict=True):
+                    bundle.set_capped(capped, now)
         soonest = inf
-        for bundle in bundles:
+        for bundle, rate in zip(bundles, found.rates, strict=True):
+            bundle.rate = rate
             calls = bundle.calls
             if calls:
                 ends = bundle.ends
                 while ends[0] not in calls:
                     heappop(ends)
-                wait = (ends[0] - bundle.v) / bundle.rate
+                wait = (ends[0] - bundle.v) / rate
                 if wait < soonest:  # noqa: PLR1730 - min() would cost twice as much
                     soonest = wait
         if soonest == inf:
@@ -307,7 +304,8 @@ class Component:
                 _together(members, links, shape, weights, rates, loads)
             for index in members:
                 capped[index] = rates[index] >= bundles[index].cap
-        return Solution(rates, capped, loads, active)
+        same = tuple(capped)
+        return Solution(rates, known.capped.setdefault(same, same), loads, active)
 
     def _alone(
         self,
