@@ -366,7 +366,7 @@ def test_explain_of_a_result_takes_no_changes(call):
 
 
 def test_run_uncertainty_prints_the_band_and_what_it_hangs_on(call):
-    options = ("--uncertainty", 12, "--workers", 1, "--record", "off")
+    options = ("--uncertainty", 8, "--workers", 1, "--record", "off")
     code, out, _ = call("run", "small.yaml", *options)
     assert code == 0
     assert "90 % of the draws within" in out

@@ -88,7 +88,9 @@ def test_a_search_without_optuna_says_what_is_missing(waits, monkeypatch):
 
 def test_a_difference_within_chance_is_no_reason_to_change(managed):
     """A kernel that draws its addresses, and a setting that does nothing: both answers have the same draws."""
-    scenario = managed.with_(**{"kernels.scale": {"pattern": "random"}})
+    scenario = managed.with_(
+        **{"kernels.scale": {"pattern": "random"}, "processes.app.buffers.x.size": "2MiB"}
+    )
     found = gs.recommend(scenario, over={"limits.simulated_time": ["9s"]}, only=["over"])
     assert found.seeds_matter
     assert found.best.runs == 5
