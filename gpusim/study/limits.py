@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -48,12 +48,24 @@ WAITED_FOR: Mapping[Kind, tuple[str, ...]] = {
 }
 
 
+#: kinds that move data without a record of how long it would have taken alone
+UNTOLD = (
+    Kind.SDMA_COPY,
+    Kind.BO_CLEAR,
+    Kind.HOST_MEMORY,
+    Kind.PAGE_CACHE,
+    Kind.DRIVE,
+    Kind.WRITEBACK,
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Limit:
     """One resource. Fractions of the makespan but `ceiling`: bytes moved over what it could have moved meanwhile.
 
     `queueing` is time that spans waited for others there, over the makespan: how many waited at a time, in the mean.
-    Without spans nobody knows that, nor what it has of the path.
+    Nobody knows that of copy engines, drives and the page cache, whose spans do not say how long they would have been
+    alone; and without spans nobody knows it at all, nor what a resource has of the path.
     """
 
     name: str
@@ -104,10 +116,12 @@ def limits(result: Result, spans: Spans | None) -> list[Limit]:
     parts = {str(name): part for name, part in table.groupby("name", observed=True, sort=True)}
     on_path: dict[str, float] = {}
     waited: dict[str, float] = {}
+    untold: set[str] = set()
     if spans is not None:
         uses = {name: Use(part) for name, part in parts.items()}
         on_path = _charged(spans, uses, spans.rows[spans.path])
         waited = _charged(spans, uses, spans.rows, waiting=True)
+        untold = _untold(spans, uses)
     found = []
     for name, part in parts.items():
         busy = float(part["busy_ns"].sum())
@@ -123,7 +137,7 @@ def limits(result: Result, spans: Spans | None) -> list[Limit]:
                 use=busy / makespan,
                 peak=float(part["busy_fraction"].max()),
                 ceiling=None if np.isnan(capacity) or not moved else moved / (capacity * makespan),
-                queueing=None if spans is None else waited.get(name, 0.0) / makespan,
+                queueing=None if spans is None or name in untold else waited.get(name, 0.0) / makespan,
             )
         )
     return sorted(found, key=lambda limit: (-(limit.path or 0.0), -limit.use, limit.name))
@@ -144,15 +158,34 @@ def _charged(
         if actor in uses:
             charged[actor] += float(length[rows["who"] == number].sum())
     for kind, ends in (*MOVERS.items(), *(WAITED_FOR if waiting else HOLDERS).items()):
-        names = [name for name in uses if name.endswith(ends)]
         chosen = rows["kind"] == kind
-        if not names or not chosen.any():
-            continue
-        used = np.stack([uses[name].of(start[chosen], end[chosen]) for name in names])
-        most = used.argmax(axis=0)
-        for number, name in enumerate(names):
-            charged[name] += float(length[chosen][most == number].sum())
+        for name, mine in _users(uses, ends, start[chosen], end[chosen]):
+            charged[name] += float(length[chosen][mine].sum())
     return charged
+
+
+def _users(
+    uses: Mapping[str, Use], ends: tuple[str, ...], start: NDArray[Any], end: NDArray[Any]
+) -> Iterator[tuple[str, NDArray[np.bool_]]]:
+    """Resources by the ends of their names, each with those spans during which it was used most."""
+    import numpy as np
+
+    names = [name for name in uses if name.endswith(ends)]
+    if names and len(start):
+        most = np.stack([uses[name].of(start, end) for name in names]).argmax(axis=0)
+        for number, name in enumerate(names):
+            yield name, most == number
+
+
+def _untold(spans: Spans, uses: Mapping[str, Use]) -> set[str]:
+    """Resources of which nobody knows who waited there."""
+    rows = spans.rows
+    found: set[str] = set()
+    for kind in UNTOLD:
+        chosen = rows[rows["kind"] == kind]
+        users = _users(uses, MOVERS[kind], chosen["start_ps"] / 1000, chosen["end_ps"] / 1000)
+        found.update(name for name, mine in users if mine.any())
+    return found
 
 
 def phases(result: Result, spans: Spans) -> list[Phase]:
