@@ -279,7 +279,8 @@ def test_programs_on_two_sockets_end_well(program, nodes):
         assert ran.outcome in ENDS, ran.data.processes
         check(ran)
         assert ran.machine is not None
-        live = [vma for process in ran.machine.processes for vma in process.hip.kfd.mm]
+        living = [process for process in ran.machine.processes if not process.dead]
+        live = [vma for process in living for vma in process.hip.kfd.mm]
         pinned = [vma for vma in live if vma.kind is VmaKind.PINNED]
         for node, bound in enumerate(ran.machine.hardware.node.host.bound):
             in_ram = sum(vma.where.count(1) for vma in live if vma.numa == node)
