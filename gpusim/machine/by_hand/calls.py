@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from gpusim.hardware.coherence import LINE
 from gpusim.kinds import Kind
 from gpusim.machine.by_hand.case import LEAST, Candidate, Case, at_rate, each, quotient, times, together
-from gpusim.quantity import format_rate, format_size
+from gpusim.quantity import format_duration_ps, format_rate, format_size
+from gpusim.runtime.atomics import ELEMENT
 from gpusim.spec import PAGE_BYTES
 
 
@@ -16,6 +18,8 @@ def of_call(case: Case) -> Iterator[Candidate]:
     if verb in ("memcpy", "memcpy_batch"):
         yield from _copies(case)
     if verb == "host_touch":
+        if "atomics" in case.facts:
+            yield from _atomics(case)
         yield from _touch(case)
     yield from _by_page(case)
 
@@ -71,6 +75,21 @@ def _touch(case: Case) -> Iterator[Candidate]:
     if case.share(Kind.DEVICE_PAGE) >= LEAST:
         yield together(*_terms(case), stream)
     yield stream
+
+
+def _atomics(case: Case) -> Iterator[Candidate]:
+    """On lines of one's own, or fetched for each row of them from a GPU or from another core that had them last."""
+    costs = case.host.atomics
+    if costs is None:
+        return
+    count, row = int(case.facts["atomics"]), LINE // ELEMENT
+    own = each(costs.owned, "an atomic")
+    if case.share(Kind.CONTENTION) < LEAST:
+        yield times(count, "atomics", [own])
+        return
+    for cost, source in ((costs.from_gpu, "a GPU"), (costs.between_cores, "another core")):
+        text = f"{format_duration_ps(cost)} / {row} of a line fetched from {source}"
+        yield times(count, "atomics", [own, (text, cost // row)])
 
 
 def _by_page(case: Case) -> Iterator[Candidate]:
