@@ -70,7 +70,7 @@ class Pool:
         there = self.calls[end]
         if isinstance(there, list):
             there.remove(work)
-        else:
+        if there is work or not there:  # an end at which nobody is left would look like a job
             del self.calls[end]
             if len(self.ends) > 2 * len(self.calls):
                 self.ends = list(self.calls)

@@ -128,6 +128,10 @@ class Vma:
         if last < self.last:
             self._parts[last + 1] = after
 
+    def unmapped(self, first: int, last: int) -> bool:
+        """Has a part of first..last been unmapped?"""
+        return self._parts is not None and any(rights is None for *_, rights in self.parts(first, last))
+
     def parts(self, first: int, last: int) -> Iterator[tuple[int, int, Rights | None]]:
         """first..last cut where the rights change: (first page, last page, rights)."""
         if self._parts is None:

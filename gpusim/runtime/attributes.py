@@ -131,6 +131,10 @@ def _stages(hip: Hip, allocation: Allocation, first: int, last: int, changes: Ch
     yield Kind.DRIVER_FIXED, costs.ioctl
     if kfd.deferred is not None:
         yield from kfd.deferred.flush()
+    if vma.unmapped(first, last):
+        raise SimulatedFailure(
+            "hip_error", f"hipErrorInvalidValue: attributes of {vma.name!r}, part of it is unmapped"
+        )
     granule = node.driver.svm.default_granularity // PAGE_BYTES
     made = kfd.cover(first, last, granule_pages=granule, most_pages=node.range_pages)
     yield Kind.DRIVER_FIXED, len(made) * costs.range_create

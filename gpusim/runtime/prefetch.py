@@ -60,6 +60,10 @@ def _stages(hip: Hip, vma: Vma, first: int, last: int, target: int) -> Stages:
         )
     if kfd.deferred is not None:
         yield from kfd.deferred.flush()
+    if vma.unmapped(first, last):
+        raise SimulatedFailure(
+            "hip_error", f"hipErrorInvalidValue: prefetch of {vma.name!r}, part of it is unmapped"
+        )
     if vma.pinned:
         return  # migrate_vma finds nothing that it may move
     granule = node.driver.svm.default_granularity // PAGE_BYTES

@@ -121,3 +121,13 @@ def test_a_process_that_dies_with_ranges_in_the_list_leaves_nothing(stepwise):
     ran = run_inside(scenario(steps, buffers=MANAGED, stepwise=stepwise))
     assert vram(ran.machine).used == 0
     assert ran.machine.hardware.node.host.used == 0
+
+
+@pytest.mark.parametrize(
+    "call", [prefetch("x"), {"svm_attributes": {"buffer": "x", "preferred_location": "gpu0"}}]
+)
+def test_calls_on_memory_of_which_a_part_is_unmapped_are_refused(call):
+    """No range comes back over addresses without memory, where faults would be dropped for ever."""
+    ran = run_inside(scenario([touch("x"), munmap(size="2MiB"), call], buffers=MANAGED))
+    assert ran.outcome == "hip_error"
+    assert "part of it is unmapped" in ran.process("app").error

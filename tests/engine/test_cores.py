@@ -113,6 +113,23 @@ def test_a_move_that_is_cut_leaves_its_core():
     assert found == [100]
 
 
+def test_moves_that_would_end_together_can_all_be_slowed_down():
+    """Two equal flows end at one virtual time; both are weighed anew when a third thread comes."""
+    env, made = cores(2)
+    network = Network(env)
+    network.add_link("memory", capacity_bytes_per_s=100e12)
+    found = []
+
+    def start(ended):
+        return network.transfer((("memory", 1.0),), 1000, cap_bytes_per_s=1e12, done=ended)
+
+    for _ in range(2):
+        made.move(start, lambda flow: found.append(env.now))
+    env.call_at(100, lambda: made.burst(200, lambda: found.append(env.now)))
+    env.run()
+    assert found == [400, 1100, 1100]
+
+
 # -- stages ------------------------------------------------------------------------------------------------------------
 
 
