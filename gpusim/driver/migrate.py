@@ -165,7 +165,7 @@ class Migration:
             vma.leave_ram(first, last), vma.numa
         )  # a CPU thread may have touched more meanwhile
         vma.gather(first, last, place)
-        svm.vram_pages += moving
+        svm.vram_pages += vma.count(first, last, place) - present  # some may have gone to swap meanwhile
         self._log.add(
             process.name, CPU, gpu.index, trigger, (start, end, first, moving, populated * PAGE_BYTES)
         )
