@@ -1,4 +1,4 @@
-"""Simulated time in whole picoseconds, on SimPy's own environment and queue.
+"""Simulated time in whole picoseconds, on a queue that SimPy's own events share.
 
 Hot parts of a model do not pay for a SimPy `Event` each time: a `Timer` and a `Lean` process are small objects that
 sit on SimPy's queue themselves and mix freely with ordinary SimPy processes and events. Ties keep schedule order.
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator
 from heapq import heappop, heappush
-from itertools import count
 from math import inf
 from time import monotonic
 from typing import Any, Protocol
@@ -16,6 +15,7 @@ from typing import Any, Protocol
 import simpy
 
 from gpusim.engine.alarm import NEVER, NORMAL, Key
+from gpusim.engine.stock import Stock
 
 
 class Timer:
@@ -116,15 +116,17 @@ class Progress:
         self.wall_s = 0.0
 
 
-class Environment(simpy.Environment):
-    """A SimPy environment whose clock counts whole picoseconds and whose events are counted."""
+class Environment:
+    """A clock in whole picoseconds, the queue that SimPy's events share with ours, and a count of all events.
 
-    _queue: list[Any]
-    _now: int
+    `process`, `timeout` and `event` are SimPy's; they live on `stock`.
+    """
 
     def __init__(self) -> None:
-        super().__init__(0)
-        self._eid = count()
+        self._now = 0
+        self.stock = Stock(self)
+        self._queue: list[Any] = self.stock._queue
+        self._eid = self.stock._eid
         self.events = 0
         self.stopped = False
         self.limit_ps: int | float = inf  # of the run in hand
@@ -136,6 +138,18 @@ class Environment(simpy.Environment):
     def now(self) -> int:
         """The current time in picoseconds."""
         return self._now
+
+    def process(self, generator: Generator[simpy.Event, Any, Any]) -> simpy.Process:
+        """Start a SimPy process."""
+        return self.stock.process(generator)
+
+    def timeout(self, delay_ps: int) -> simpy.Timeout:
+        """SimPy's event that happens after `delay_ps`."""
+        return self.stock.timeout(delay_ps)
+
+    def event(self) -> simpy.Event:
+        """SimPy's event that happens when somebody says so."""
+        return self.stock.event()
 
     def call_at(self, time_ps: int, fn: Callable[[], None]) -> Timer:
         """Call `fn` at `time_ps` (not before now)."""
@@ -149,30 +163,24 @@ class Environment(simpy.Environment):
 
     def alarm_moved(self, alarm: Rings) -> None:
         """An alarm is due at another time."""
-        if alarm.key < self.alarm_key:
+        key = alarm.key
+        if key < self.alarm_key:
             self._alarm = alarm
-            self.alarm_key = alarm.key
+            self.alarm_key = key
         elif alarm is self._alarm:
             for other in self._alarms:
-                if other.key < alarm.key:
+                if other.key < key:
                     alarm = other
+                    key = other.key
             self._alarm = alarm
-            self.alarm_key = alarm.key
+            self.alarm_key = key
 
-    def step(self) -> None:
-        """Process the next event or alarm; for SimPy's own `run`."""
-        queue = self._queue
+    def ring(self) -> None:
+        """Let the alarm that is due first ring: its time has come."""
         alarm = self._alarm
-        if alarm is None or alarm.key is NEVER or (queue and queue[0] < alarm.key):
-            super().step()  # which raises SimPy's EmptySchedule if there is nothing
-        else:
-            self._now = alarm.key[0]
-            alarm.ring()
-
-    def peek(self) -> int | float:
-        """The time of the next event or alarm; infinite if there is none."""
-        due: int | float = self.alarm_key[0]
-        return min(super().peek(), due)
+        assert alarm is not None  # a key comes with its alarm
+        self._now = self.alarm_key[0]
+        alarm.ring()
 
     def lean(
         self, generator: Generator[int | None, None, None], finished: Callable[[], None] | None = None
@@ -228,8 +236,7 @@ class Environment(simpy.Environment):
                     if key[0] > limit:
                         self._now = limit
                         return True
-                    self._now = key[0]
-                    self._alarm.ring()  # type: ignore[union-attr]  # a key comes with its alarm
+                    self.ring()
                 done += 1
                 if not done & 0x3FF and tick is not None and monotonic() >= due:
                     self.events += done

@@ -61,12 +61,12 @@ def test_simpys_own_run_rings_it_too(env):
     rung = []
     Alarm(env, lambda: rung.append(env.now)).set(7)
     env.timeout(3)
-    assert env.peek() == 3
-    env.run(until=5)
+    assert env.stock.peek() == 3
+    env.stock.run(until=5)
     assert (env.now, rung) == (5, [])
-    env.run()
+    env.stock.run()
     assert rung == [7]
-    assert env.peek() == float("inf")
+    assert env.stock.peek() == float("inf")
 
 
 def test_a_limit_before_it_ends_the_run(env):

@@ -64,7 +64,7 @@ class Desk:
 
         env.process(body())
         while not done:
-            env.step()
+            env.stock.step()
         return done[0] - before
 
 
