@@ -14,6 +14,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from gpusim import native
+
 if TYPE_CHECKING:
     from gpusim import quantity
     from gpusim.errors import GpusimError, InputError, InvariantError, NotSupportedYet
@@ -62,6 +64,9 @@ _HOMES = {
     "run": "gpusim.public",
     "sweep": "gpusim.public",
 }
+
+
+native.install()
 
 
 def __getattr__(name: str) -> Any:

@@ -30,7 +30,7 @@ class Pool:
         self.capped_from_ps = -1  # since when `rate` is the cap; -1: it is not
         self.capped_sum_ps = 0  # before that
         self.v = 0.0
-        self.weight: float = 0
+        self.weight: float = 0.0
         self.ends: list[float] = []
         self.calls: dict[float, Call | list[Call]] = {}
 
@@ -125,7 +125,7 @@ class Pool:
     def _lighten(self, weight: float) -> None:
         self.weight -= weight
         if weight > self.weight * 1e6:  # what a heavy job leaves of a float64 is noise: sum up again
-            self.weight = 0
+            self.weight = 0.0
             for there in self.calls.values():
                 for call in there if isinstance(there, list) else (there,):
                     self.weight += call.weight if isinstance(call, Work) else 1

@@ -53,7 +53,7 @@ class Work:
         self.end_ps: int | None = None
         self.end_v = 0.0  # where the pool has it
         self.since_v = pool.v
-        self._moved: float = 0  # bytes up to `since_v`
+        self._moved: float = 0.0  # bytes up to `since_v`
         self._alone = 0.0  # ps that they would have taken alone
         self._capped = -pool.time_at_cap(now_ps)
         self._enter()
@@ -144,7 +144,7 @@ class Work:
         """It leaves the pool, which is settled, with `moved` bytes done."""
         self.end_ps = now_ps
         self._alone += (moved - self._moved) / self.pool.alone_rate(self.weight)
-        self._moved = moved
+        self._moved = float(moved)
         self._capped += self.pool.time_at_cap(now_ps)
 
     def rebased(self, base: float, end_v: float) -> None:

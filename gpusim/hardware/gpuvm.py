@@ -33,7 +33,7 @@ HUGE = BLOCK_SHIFT  # fragment of a PDE0 used as PTE: log2 of its pages
 class Waiter(ABC):
     """A wavefront that waits for a page. `valid_at` is told when the PTE became valid."""
 
-    __slots__ = ()
+    __slots__ = ("page",)
 
     page: int
 
