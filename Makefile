@@ -1,6 +1,6 @@
 # Each target makes its own .venv from pyproject.toml and constraints.txt, so a machine with Python 3.11+ is enough.
 .DEFAULT_GOAL := help
-.PHONY: help demo test bench docs format clean
+.PHONY: help demo test bench native docs format clean
 
 # The first Python that is new enough; `make test PYTHON=/path/to/python` takes another.
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
@@ -15,6 +15,7 @@ help:
 	@echo "make demo    run a scenario, explain it and draw it"
 	@echo "make test    lint, types, layers and tests"
 	@echo "make bench   benchmarks: speed and memory against the bare SimPy loop"
+	@echo "make native  compile what a run spends its time in (needs a C compiler)"
 	@echo "make docs    build the documentation into docs/_build"
 	@echo "make format  format the code and strip the notebooks"
 	@echo "make clean   remove builds and caches"
@@ -43,10 +44,15 @@ test: $(DEV)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy --strict
 	$(BIN)/lint-imports --no-cache
+	-$(BIN)/python -m gpusim.native
 	$(BIN)/pytest -n 2
 
 bench: $(DEV)
-	$(BIN)/pytest tests/benchmarks -m "" -q --no-header
+	-$(BIN)/python -m gpusim.native
+	GPUSIM_PURE_PYTHON=0 $(BIN)/pytest tests/benchmarks -m "" -q --no-header
+
+native: $(DEV)
+	$(BIN)/python -m gpusim.native
 
 docs: $(DEV)
 	$(BIN)/python docs/generate.py
@@ -59,5 +65,5 @@ format: $(DEV)
 	$(BIN)/nbstripout notebooks/*.ipynb
 
 clean:
-	rm -rf build dist docs/_build .benchmarks .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	rm -rf build dist docs/_build gpusim/native/built .benchmarks .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find gpusim tests docs -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from time import perf_counter
 from typing import Any
 
+from gpusim import native
 from gpusim.engine.environment import Progress
 from gpusim.engine.record import Mode
 from gpusim.machine.build import Machine
@@ -71,6 +72,7 @@ def _rare_collections() -> Iterator[None]:
 
 def _engine(machine: Machine, wall_s: float) -> dict[str, Any]:
     return {
+        "compiled": native.active(),
         "events": machine.env.events,
         "wave_steps": sum(device.gpu.wave_steps for device in machine.hardware.node.devices),
         "wall_s": wall_s,

@@ -41,8 +41,11 @@ class Waiter(ABC):
     def valid_at(self, time_ps: int) -> None: ...
 
     @staticmethod
-    def valid_together(waiters: Sequence[Waiter], time_ps: int) -> None:
-        """`valid_at` of all `waiters`, whatever they are. Called on the first of them."""
+    def valid_together(waiters: Sequence[Waiter], time_ps: int, last: int) -> None:
+        """`valid_at` of all `waiters` of one region, whatever they are. Called on the first of them.
+
+        Each waits for one of the pages up to `last` that all became valid together.
+        """
         for waiter in waiters:
             waiter.valid_at(time_ps)
 
@@ -163,7 +166,7 @@ class Region:
                     if page in by_page:
                         entries.extend(by_page.pop(page))
             if entries:
-                entries[0].valid_together(entries, time_ps)
+                entries[0].valid_together(entries, time_ps, last)
                 told += len(entries)
         return told
 

@@ -76,7 +76,7 @@ class LaneFault(Sender):
         dispatch.env.call_at(resume, self._resent)
 
     @staticmethod
-    def valid_together(waiters: Sequence[Waiter], time_ps: int) -> None:
+    def valid_together(waiters: Sequence[Waiter], time_ps: int, last: int) -> None:
         """`valid_at` for many, of any kind."""
         for waiter in waiters:
             waiter.valid_at(time_ps)

@@ -65,7 +65,7 @@ class MemoryClass:
         memory = self._memory
         cap = self._cap
         rate = memory.free_rate + cap
-        if memory.shared or rate + len(memory.ahead.heap) * memory.most_cap > memory.capacity:
+        if memory.shared or rate + len(memory.ahead) * memory.most_cap > memory.capacity:
             if memory.share():
                 self._shared.enter(size_bytes, lean.resume)
                 return None
@@ -82,7 +82,7 @@ class MemoryClass:
         """
         memory = self._memory
         ahead = memory.ahead
-        if memory.free_rate + (len(ahead.heap) + 1) * memory.most_cap > memory.capacity:
+        if memory.free_rate + (len(ahead) + 1) * memory.most_cap > memory.capacity:
             return False
         if memory.shared:
             if memory.channel.jobs:
@@ -175,7 +175,7 @@ class Memory:
     def gather(self) -> None:
         """All jobs share from now on."""
         self.shared = True
-        if self.free_rate or self.ahead.heap:
+        if self.free_rate or self.ahead:
             self.free_rate = 0.0
             now = self.env.now
             for member in self._classes.values():

@@ -119,10 +119,10 @@ class Wave(Sender):
 
     def valid_at(self, time_ps: int) -> None:
         """The page waited for became valid at `time_ps`: go on at the next re-send."""
-        self.valid_together((self,), time_ps)
+        self.valid_together((self,), time_ps, self.page)
 
     @staticmethod
-    def valid_together(waves: Sequence[Waiter], time_ps: int) -> None:
+    def valid_together(waves: Sequence[Waiter], time_ps: int, last: int) -> None:
         """`valid_at` for many, in one loop: this and `due` are what a step of a first touch costs."""
         dispatch = None
         sends = 0
@@ -140,7 +140,7 @@ class Wave(Sender):
                 ahead = dispatch.runs_ahead
                 far = dispatch.far
                 free_ps = dispatch.free_ps
-                run_ahead = dispatch.job_class.run_ahead
+                job_class = dispatch.job_class
             tick = wave.tick_ps
             if time_ps >= tick >= 0:
                 rounds = (time_ps - tick) // period
@@ -158,12 +158,15 @@ class Wave(Sender):
             if ahead:
                 touches = wave._touches
                 if len(touches) == 1:
-                    operand, first, last = touches[0]
+                    operand, first, end = touches[0]
                     valid = operand.valid
-                    local = valid.find(INVALID, wave._from, last + 1) < 0 and valid[first] < far
+                    if end <= last and wave.region.writable is None:
+                        local = valid[first] < far
+                    else:
+                        local = valid.find(INVALID, wave._from, end + 1) < 0 and valid[first] < far
                 else:
                     local = wave._all_local()
-                if local and run_ahead(wave, resume, free_ps):
+                if local and job_class.run_ahead(wave, resume, free_ps):
                     continue
             wave.lean.wake_at(resume)
         if dispatch is not None:
@@ -223,7 +226,8 @@ class Wave(Sender):
         self._touches = touches = dispatch.stream.touches(index)
         operand, first, last = touches[0]
         region = operand.region
-        page = operand.valid.find(INVALID, first, last + 1)
+        valid = operand.valid
+        page = first if valid[first] == INVALID else valid.find(INVALID, first, last + 1)
         self._place = 0
         if page >= 0:
             self.region = region

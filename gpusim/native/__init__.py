@@ -3,7 +3,7 @@
 `python -m gpusim.native` translates `MODULES` to C with mypyc and compiles them, about two minutes once. The twins do
 what the Python modules do, in the same order with the same numbers; they are only faster. They lie in `built/`, under a
 digest of the sources that they came from, and are taken when that still fits: an edited source is never shadowed.
-Without them, or with `GPUSIM_PURE_PYTHON` set to anything, the Python modules run.
+Without them, or with `GPUSIM_PURE_PYTHON=1`, the Python modules run.
 """
 
 from __future__ import annotations
@@ -95,13 +95,20 @@ class TwinFinder(MetaPathFinder):
         }
 
 
-_TWINNED = ("gpusim.engine.", "gpusim.hardware.", "gpusim.linux.", "gpusim.driver.", "gpusim.runtime.", "gpusim.workload.")
+_TWINNED = (
+    "gpusim.engine.",
+    "gpusim.hardware.",
+    "gpusim.linux.",
+    "gpusim.driver.",
+    "gpusim.runtime.",
+    "gpusim.workload.",
+)
 _finder = TwinFinder()
 
 
 def install() -> None:
     """Let imports find the twins, unless the user wants none."""
-    if PURE not in os.environ and _finder not in sys.meta_path:
+    if os.environ.get(PURE, "0") in {"", "0"} and _finder not in sys.meta_path:
         sys.meta_path.insert(0, _finder)
 
 

@@ -27,6 +27,7 @@ MODULES = (
     "gpusim.hardware.lane_faults",
     "gpusim.hardware.lanes",
     "gpusim.hardware.memory",
+    "gpusim.hardware.operand",
     "gpusim.hardware.retry",
     "gpusim.hardware.stretch",
     "gpusim.hardware.translation",

@@ -38,7 +38,7 @@ def work_off(calls):
     env = Environment()
     windows = GartWindows(env, "gart")
     made = [Call(env, windows, at, length) for at, length in calls]
-    env.run()
+    env.run_to()
     return [(call.start, call.end) for call in made], windows
 
 
@@ -133,7 +133,7 @@ def test_who_does_not_compete_pays_no_event_and_no_time():
         if windows is not None:
             machine.hardware.node.devices[0].migration.windows = windows
         machine.start()
-        machine.env.run()
+        machine.env.run_to()
         return machine.env.events, machine.env.now
 
     assert migrated(None) == migrated(NoWindows())

@@ -28,7 +28,7 @@ def ends(count, jobs):
 
     for number, (at, work) in enumerate(jobs):
         env.call_at(at, lambda number=number, work=work: begin(number, work))
-    env.run()
+    env.run_to()
     return found, made
 
 
@@ -93,7 +93,7 @@ def test_a_thread_that_moves_memory_holds_a_core_and_slows_down_with_its_part():
 
     made.move(start, lambda flow: found.append(("moved", env.now)))
     made.burst(300, lambda: found.append(("worked", env.now)))
-    env.run()
+    env.run_to()
     assert found == [("worked", 600), ("moved", 1300)]
     assert made.runnable == 0
 
@@ -109,7 +109,7 @@ def test_a_move_that_is_cut_leaves_its_core():
     flow.cut()
     found = []
     made.burst(100, lambda: found.append(env.now))
-    env.run()
+    env.run_to()
     assert found == [100]
 
 
@@ -148,7 +148,7 @@ def worked(count, *threads):
             lambda chain=chain: found.append((env.now, chain.sums)),
             lambda failure: pytest.fail(str(failure)),
         )
-    env.run()
+    env.run_to()
     return found
 
 
@@ -181,12 +181,12 @@ def test_work_beside_a_transfer():
 
     alone = Chain(recorder)
     run_stages(env, alone, made.shared(copy()), lambda: None, lambda failure: None)
-    env.run()
+    env.run_to()
     assert alone.sums == [0, 100, 0, 0]
     env, made = cores(1)
     crowded = Chain(recorder)
     run_stages(env, crowded, made.shared(copy()), lambda: None, lambda failure: None)
     made.burst(100, lambda: None)
-    env.run()
+    env.run_to()
     assert sum(crowded.sums) == 160
     assert crowded.sums[WORK] == 160

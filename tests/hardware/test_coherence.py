@@ -27,7 +27,7 @@ def ends(env, shared, counts, per_line=8):
     found = []
     for count in counts:
         shared.update(count, per_line, lambda: found.append(env.now))
-    env.run()
+    env.run_to()
     return found
 
 
@@ -61,7 +61,7 @@ def test_a_kernel_waits_for_lines_that_are_at_cores():
     shared.begin(kernel)
     shared.update(1000, 8, lambda: None)
     assert kernel.factor == pytest.approx(16 / 15)
-    env.run()
+    env.run_to()
     assert kernel.factor == 1.0
 
 

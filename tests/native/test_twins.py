@@ -1,0 +1,119 @@
+"""The compiled twins do what the Python modules do, to the last picosecond; without them nothing is missing."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from gpusim import native
+from gpusim.native import build
+from gpusim.native.modules import MODULES
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+#: faults of all kinds, migrations both ways, eviction, file I/O, several GPUs and processes, programs that die
+SCENARIOS = [
+    "fault_storm",
+    "first_touch",
+    "first_touch_malloc",
+    "granularity",
+    "kv_tier",
+    "mixed",
+    "multi_gpu_managed",
+    "notifier",
+    "oversubscription",
+    "ping_pong",
+    "taking_turns",
+    "ways_to_load_weights",
+    "xnack_off",
+    "zero_copy",
+]
+ANSWERS = """
+import json, sys
+import gpusim as gs
+from gpusim import native
+answers = {}
+for path in sys.argv[1:]:
+    result = gs.run(path, record="spans")
+    summary = dict(result.summary)
+    del summary["engine"]
+    answers[path] = [summary, result.spans.to_json(), result.faults.to_json()]
+print(json.dumps([native.active(), answers]))
+"""
+
+
+def python(code, *arguments, pure="0"):
+    environment = {**os.environ, native.PURE: pure, "PYTHONPATH": str(REPOSITORY)}
+    command = [sys.executable, "-c", code, *arguments]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+needs_twins = pytest.mark.skipif(
+    not native.built().is_dir(), reason="the modules are not compiled: `make native`"
+)
+
+
+@needs_twins
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_a_scenario_has_the_same_answer_to_the_last_span(name):
+    path = str(REPOSITORY / "scenarios" / f"{name}.yaml")
+    (compiled, fast), (pure, slow) = (json.loads(python(ANSWERS, path, pure=how)) for how in ("0", "1"))
+    assert (compiled, pure) == (True, False)
+    assert fast == slow
+
+
+@needs_twins
+def test_every_listed_module_is_compiled():
+    code = f"import importlib; print([m for m in {MODULES!r} if importlib.import_module(m).__file__.endswith('.py')])"
+    assert python(code) == "[]\n"
+
+
+def test_an_edited_source_is_never_shadowed(tmp_path):
+    """Twins belong to the sources that they were made from."""
+    package = tmp_path / "gpusim"
+    shutil.copytree(REPOSITORY / "gpusim", package, ignore=shutil.ignore_patterns("built", "__pycache__"))
+    where = "from gpusim.native import built; print(built().name)"
+
+    def place():
+        done = subprocess.run(
+            [sys.executable, "-c", where],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=True,
+            env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        )
+        return done.stdout
+
+    before = place()
+    (package / "engine" / "server.py").open("a").write("\n# edited\n")
+    assert place() != before
+
+
+def test_without_twins_the_python_modules_run():
+    code = "import gpusim.engine.server as s; from gpusim import native; print(s.__file__, native.active())"
+    path, active = python(code, pure="1").split()
+    assert path.endswith("server.py")
+    assert active == "False"
+
+
+@pytest.mark.parametrize("package", ["mypyc", "setuptools"])
+def test_what_a_build_needs_is_named(package, monkeypatch, capsys, tmp_path):
+    monkeypatch.setattr(build, "built", lambda: tmp_path / "built" / "none")
+    monkeypatch.setattr(build, "find_spec", lambda name: None if name == package else object())
+    assert build.main([]) == 2
+    message = capsys.readouterr().err
+    assert package in message
+    assert "pip install 'gpusim[native]'" in message
+
+
+def test_without_a_compiler_the_message_says_so(monkeypatch, capsys, tmp_path):
+    monkeypatch.setattr(build, "built", lambda: tmp_path / "built" / "none")
+    monkeypatch.setenv("CC", "no-such-compiler")
+    assert build.main([]) == 2
+    assert "no C compiler" in capsys.readouterr().err
