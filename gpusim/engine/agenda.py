@@ -8,18 +8,13 @@ heap only.
 from __future__ import annotations
 
 from collections.abc import Callable
-from heapq import heapify, heappop, heappush
-from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeVar
+from heapq import heappop, heappush
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from gpusim.engine.alarm import NEVER, NORMAL, Key
 
 if TYPE_CHECKING:
     from gpusim.engine.environment import Environment
-
-
-_ORDER_BITS: Final = 44  # more events than a run can have
-_ORDER: Final = (1 << 44) - 1
-_NONE: Final = 1 << 200  # later than everything
 
 
 class Due(Protocol):
@@ -39,76 +34,93 @@ class Agenda(Generic[Item]):
     Each call is an event. A call may add items and may do whatever else an event may do.
     """
 
-    __slots__ = ("_at_work", "_env", "_first", "_items", "_order", "key")
+    __slots__ = ("_at_work", "_env", "_items", "_length", "_times", "key")
 
     def __init__(self, env: Environment) -> None:
         self._env = env
-        # Time and order in one number: numbers are compared in a fraction of the time that tuples take.
-        self._order: list[int] = []  # a heap
-        self._items: dict[int, Item] = {}
-        self._first = _NONE  # the number that `key` says
+        # A heap of numbers, and what is due at each of them: tuples take three times as long to compare.
+        self._times: list[int] = []
+        self._items: dict[int, list[tuple[int, Item]]] = {}  # with their places in the order of all events
+        self._length = 0
         self._at_work = False
         self.key: Key = NEVER
         env.add_alarm(self)
 
     def __len__(self) -> int:
-        return len(self._order)
+        return self._length
 
     def add(self, time_ps: int, item: Item) -> None:
         """Call `item.due(time_ps)` at `time_ps` (not before now)."""
-        number = time_ps << _ORDER_BITS | next(self._env._eid)
-        self._items[number] = item
-        heappush(self._order, number)
-        if number < self._first and not self._at_work:
-            self._move(number)
+        order = next(self._env._eid)
+        items = self._items
+        self._length += 1
+        if time_ps in items:
+            items[time_ps].append((order, item))
+            return
+        items[time_ps] = [(order, item)]
+        times = self._times
+        heappush(times, time_ps)
+        if times[0] == time_ps and not self._at_work:
+            self._move()
 
     def take_out(self, wanted: Callable[[Item], bool]) -> list[tuple[int, Item]]:
         """Remove the items that are `wanted`; returns them with their times, in order."""
-        taken = sorted(number for number, item in self._items.items() if wanted(item))
-        if not taken:
-            return []
-        found = [(number >> _ORDER_BITS, self._items.pop(number)) for number in taken]
-        self._order = list(self._items)
-        heapify(self._order)
-        if not self._at_work:
-            self._move(self._order[0] if self._order else _NONE)
-        return found
+        taken: list[tuple[int, Item]] = []
+        for time_ps in sorted(self._times):
+            here = self._items.pop(time_ps)
+            taken += [(time_ps, item) for _, item in here if wanted(item)]
+            left = [entry for entry in here if not wanted(entry[1])]
+            if left:
+                self._items[time_ps] = left
+        if taken:
+            self._length -= len(taken)
+            self._times = sorted(self._items)  # which is a heap
+            if not self._at_work:
+                self._move()
+        return taken
 
     def ring(self) -> None:
         """Work off what is due before anything else is."""
         env = self._env
         queue = env._queue
-        items = self._items
-        more = 0  # the environment counts the first call itself
-        number = heappop(self._order)
-        now = number >> _ORDER_BITS
-        self._move(_NONE)  # from here on it knows what is due first among the others
+        more = -1  # the environment counts the first call itself
+        now = self._times[0]
         self._at_work = True
+        self.key = NEVER
+        env.alarm_moved(self)  # from here on it knows what is due first among the others
         while True:
-            items.pop(number).due(now)
-            order = self._order
-            if not order:
-                break
-            number = order[0]
-            now = number >> _ORDER_BITS
-            if now > env.limit_ps or (queue and queue[0][0] <= now) or env.alarm_key[0] <= now:
-                # what else is due at this very time may have been there before
-                key = _key(number)
-                if now > env.limit_ps or (queue and queue[0] < key) or env.alarm_key < key:
-                    break
-            heappop(order)
+            here = self._items[now]
+            item = here[0][1]
+            if len(here) == 1:
+                del self._items[now]
+                heappop(self._times)
+            else:
+                del here[0]
+            self._length -= 1
             env._now = now
             more += 1
+            item.due(now)
+            if not self._length:
+                break
+            now = self._times[0]
+            if now > env.limit_ps:
+                break
+            if (queue and queue[0][0] <= now) or env.alarm_key[0] <= now:
+                # what else is due at this very time may have been there before
+                key = self._head()
+                if (queue and queue[0] < key) or env.alarm_key < key:
+                    break
         self._at_work = False
         env.events += more
-        if order:
-            self._move(order[0])
+        self._move()
 
-    def _move(self, number: int) -> None:
-        self._first = number
-        self.key = NEVER if number == _NONE else _key(number)
+    def _head(self) -> Key:
+        """The place of its first item among all events."""
+        if not self._length:
+            return NEVER
+        time_ps = self._times[0]
+        return time_ps, NORMAL, self._items[time_ps][0][0]
+
+    def _move(self) -> None:
+        self.key = self._head()
         self._env.alarm_moved(self)
-
-
-def _key(number: int) -> Key:
-    return number >> _ORDER_BITS, NORMAL, number & _ORDER
