@@ -13,7 +13,7 @@ from gpusim.driver.events import EventLog
 from gpusim.driver.fatal_fault import kill_for_fault, refused
 from gpusim.driver.fault_log import PIECES, FaultLog
 from gpusim.driver.kfd_process import KfdProcess
-from gpusim.driver.restore import Plan, Restore
+from gpusim.driver.restore import Plan, Serves
 from gpusim.driver.svm_range import SvmRange
 from gpusim.driver.waiting import Granule
 from gpusim.engine.environment import Environment, Timer
@@ -38,7 +38,7 @@ class FaultServer(ABC):
     """Serves faults one at a time; what it works on next is its child's business."""
 
     _gpu: Gpu
-    _restore: Restore
+    _restore: Serves
     _period: int
     # the fault in hand: when the worker took it up, and got the mutex; the window that it had waited for
     _granule: Granule

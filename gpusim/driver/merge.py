@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from gpusim.driver.kfd_process import KfdProcess
 from gpusim.driver.placement import Refusal
-from gpusim.driver.restore import Plan, Restore, is_svm
+from gpusim.driver.restore import Plan, Serves, is_svm
 from gpusim.driver.svm_range import SvmRange
 from gpusim.engine.stages import Do, Stages
 from gpusim.hardware.gpuvm import Region
@@ -14,19 +14,20 @@ from gpusim.kinds import Kind
 from gpusim.linux.address_space import Vma
 
 
-class MergedRestore:
+class MergedRestore(Serves):
     """Stands before a `Restore`: first serves `others` (virtual page, region), then the fault that was asked for.
 
     The look-ups, locks and events of a service are paid once.
     """
 
-    def __init__(self, inner: Restore, map_now: Callable[[Region, Plan], None], fixed_ps: int) -> None:
+    def __init__(self, inner: Serves, map_now: Callable[[Region, Plan], None], fixed_ps: int) -> None:
         self._inner = inner
         self._map_now = map_now
         self._fixed_ps = fixed_ps
         self.others: list[tuple[int, Region]] = []
         self.granule_pages = inner.granule_pages
         self.unit_pages = inner.unit_pages
+        self.skip_ps = inner.skip_ps
 
     def window_end(self, svm: SvmRange | None) -> int:
         """As without merging."""

@@ -7,6 +7,8 @@ range meanwhile shows at the end (`Plan.raced`, -EAGAIN): nothing is mapped then
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+
 from gpusim.driver.attributes import UNDEFINED, SvmFlag, initial
 from gpusim.driver.driver_spec import DriverSpec
 from gpusim.driver.kfd_process import KfdProcess
@@ -37,7 +39,31 @@ from gpusim.linux.paging import Paging
 from gpusim.spec import PAGE_BYTES
 
 
-class Restore:
+class Serves(ABC):
+    """What a worker asks about a fault, and lets serve it."""
+
+    __slots__ = ("granule_pages", "skip_ps", "unit_pages")
+
+    granule_pages: int
+    unit_pages: int
+    skip_ps: int
+
+    @abstractmethod
+    def window_end(self, svm: SvmRange | None) -> int:
+        """Faults of a range that are taken up before this time are dropped; 0 if none would be."""
+
+    @abstractmethod
+    def examine(
+        self, process: KfdProcess, vma: Vma | None, page: int, write: bool, sent_ps: int
+    ) -> Refusal | None:
+        """What speaks against serving a fault on `page`, if anything does. `sent_ps` is the vector's timestamp."""
+
+    @abstractmethod
+    def stages(self, process: KfdProcess, vma: Vma, page: int, plan: Plan) -> Stages:
+        """Serve a fault that was examined; `plan` is filled in."""
+
+
+class Restore(Serves):
     """Serves faults of one GPU. `plan` is what the last call to `stages` decided: pages to map, and where they lie."""
 
     def __init__(

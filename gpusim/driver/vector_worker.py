@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from gpusim.driver.fault_server import FaultServer
 from gpusim.driver.kfd_process import KfdProcess
 from gpusim.driver.merge import MergedRestore
-from gpusim.driver.restore import Plan, Restore
+from gpusim.driver.restore import Plan, Serves
 from gpusim.driver.waiting import Granule
 from gpusim.hardware.gpu import Gpu
 from gpusim.hardware.gpuvm import Region
@@ -74,7 +74,7 @@ class VectorWorker(FaultServer):
         self._merge = 0
         self._vector_ps = 0
 
-    def serve_with(self, gpu: Gpu, restore: Restore, *, merge: int, vector_ps: int, restore_ps: int) -> None:
+    def serve_with(self, gpu: Gpu, restore: Serves, *, merge: int, vector_ps: int, restore_ps: int) -> None:
         """Wire the service; `merge` granules go under one lock, 0: each alone. `restore_ps` is then paid once."""
         self._gpu = gpu
         self._period = gpu.retry.period_ps
@@ -84,7 +84,7 @@ class VectorWorker(FaultServer):
         self._merged: MergedRestore | None = None
         if merge:
             self._merged = MergedRestore(restore, self.map_now, restore_ps)
-            self._restore = self._merged  # type: ignore[assignment]
+            self._restore = self._merged
 
     def map_now(self, region: Region, plan: Plan) -> None:
         """The PTEs of a granule that is served beside another fault become valid."""

@@ -4,51 +4,56 @@ A class and those that inherit from it are compiled together.
 """
 
 MODULES = (
-    "gpusim.engine.agenda",
-    "gpusim.engine.alarm",
-    "gpusim.engine.environment",
-    "gpusim.engine.mutex",
-    "gpusim.engine.record",
-    "gpusim.engine.server",
-    "gpusim.engine.stages",
-    "gpusim.engine.timeline",
-    "gpusim.engine.channel",
-    "gpusim.engine.fluid",
-    "gpusim.engine.work",
-    "gpusim.engine.flows",
-    "gpusim.engine.express",
-    "gpusim.engine.links",
-    "gpusim.engine.components",
-    "gpusim.engine.fairness",
-    "gpusim.hardware.commanded",
-    "gpusim.hardware.dispatch",
-    "gpusim.hardware.gpu",
-    "gpusim.hardware.gpuvm",
-    "gpusim.hardware.lane_faults",
-    "gpusim.hardware.lanes",
-    "gpusim.hardware.memory",
-    "gpusim.hardware.operand",
-    "gpusim.hardware.retry",
-    "gpusim.hardware.stretch",
-    "gpusim.hardware.translation",
-    "gpusim.hardware.wavefronts",
-    "gpusim.driver.attributes",
-    "gpusim.driver.events",
-    "gpusim.driver.fault_log",
-    "gpusim.driver.fault_queue",
-    "gpusim.driver.fault_worker",
-    "gpusim.driver.kfd_process",
-    "gpusim.driver.migrate",
-    "gpusim.driver.page_tables",
-    "gpusim.driver.placement",
-    "gpusim.driver.restore",
-    "gpusim.driver.ring_order",
-    "gpusim.driver.stepwise_worker",
-    "gpusim.driver.svm_range",
-    "gpusim.driver.table_writer",
-    "gpusim.driver.vector_worker",
-    "gpusim.driver.vram",
-    "gpusim.driver.watch",
-    "gpusim.linux.address_space",
-    "gpusim.linux.paging",
+    *(
+        f"gpusim.engine.{name}"
+        for name in (
+            *(
+                "agenda",
+                "alarm",
+                "channel",
+                "components",
+                "cores",
+                "environment",
+                "express",
+                "fairness",
+                "flows",
+            ),
+            *("fluid", "links", "mutex", "record", "server", "stages", "timeline", "work"),
+        )
+    ),
+    *(
+        f"gpusim.hardware.{name}"
+        for name in (
+            *(
+                "commanded",
+                "dispatch",
+                "flights",
+                "gpu",
+                "gpuvm",
+                "lane_faults",
+                "lanes",
+                "memory",
+                "operand",
+            ),
+            *("retry", "stretch", "translation", "wavefronts"),
+        )
+    ),
+    *(
+        f"gpusim.driver.{name}"
+        for name in (
+            *("attributes", "events", "fault_log", "fault_queue", "fault_server", "fault_worker", "gart"),
+            *("kfd_process", "merge", "migrate", "page_tables", "placement", "restore", "ring_order"),
+            *(
+                "stepwise_worker",
+                "svm_range",
+                "table_writer",
+                "tries",
+                "vector_worker",
+                "vram",
+                "waiting",
+                "watch",
+            ),
+        )
+    ),
+    *(f"gpusim.linux.{name}" for name in ("address_space", "paging")),
 )
