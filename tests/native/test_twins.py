@@ -40,7 +40,8 @@ for path in sys.argv[1:]:
     result = gs.run(path, record="spans")
     summary = dict(result.summary)
     del summary["engine"]
-    answers[path] = [summary, result.spans.to_json(), result.faults.to_json()]
+    tables = {name: result.tables[name].to_json() for name in result.tables}
+    answers[path] = [summary, tables]
 print(json.dumps([native.active(), answers]))
 """
 
@@ -91,7 +92,8 @@ def test_an_edited_source_is_never_shadowed(tmp_path):
         return done.stdout
 
     before = place()
-    (package / "engine" / "server.py").open("a").write("\n# edited\n")
+    source = package / "engine" / "server.py"
+    source.write_text(source.read_text(encoding="utf-8") + "\n# edited\n", encoding="utf-8")
     assert place() != before
 
 
