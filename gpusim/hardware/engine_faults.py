@@ -78,7 +78,7 @@ class EngineFault(Sender):
         return 0 if self.tick_ps < 0 else sends_until(now_ps, self.tick_ps, self._gpu.retry.period_ps)
 
     @staticmethod
-    def valid_together(waiters: Sequence[Waiter], time_ps: int) -> None:
+    def valid_together(waiters: Sequence[Waiter], time_ps: int, last: int) -> None:
         """`valid_at` of all, whatever they are."""
         for waiter in waiters:
             waiter.valid_at(time_ps)

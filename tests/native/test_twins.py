@@ -1,7 +1,9 @@
 """The compiled twins do what the Python modules do, to the last picosecond; without them nothing is missing."""
 
+import importlib
 import json
 import os
+import pkgutil
 import shutil
 import subprocess
 import sys
@@ -9,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+import gpusim
 from gpusim import native
 from gpusim.native import build
 from gpusim.native.modules import MODULES
@@ -72,6 +75,18 @@ def test_a_scenario_has_the_same_answer_to_the_last_span(name):
 def test_every_listed_module_is_compiled():
     code = f"import importlib; print([m for m in {MODULES!r} if importlib.import_module(m).__file__.endswith('.py')])"
     assert python(code) == "[]\n"
+
+
+def test_heirs_of_compiled_classes_are_compiled():
+    """A compiled class takes no heirs from Python."""
+    left_out = []
+    for found in pkgutil.walk_packages(gpusim.__path__, "gpusim."):
+        if found.name in MODULES or found.name.startswith("gpusim.native") or found.name.endswith("__main__"):
+            continue
+        for name, kind in vars(importlib.import_module(found.name)).items():
+            if isinstance(kind, type) and kind.__module__ == found.name:
+                left_out += [(found.name, name) for base in kind.__mro__[1:] if base.__module__ in MODULES]
+    assert left_out == []
 
 
 def test_an_edited_source_is_never_shadowed(tmp_path):
