@@ -126,7 +126,7 @@ def test_moves_that_would_end_together_can_all_be_slowed_down():
     for _ in range(2):
         made.move(start, lambda flow: found.append(env.now))
     env.call_at(100, lambda: made.burst(200, lambda: found.append(env.now)))
-    env.run()
+    env.run_to()
     assert found == [400, 1100, 1100]
 
 
