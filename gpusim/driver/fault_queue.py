@@ -279,6 +279,16 @@ class FaultQueue:
         """Vectors of a process that the recent-restore rule dropped."""
         return round(self.ring.skipped.get(number, 0.0))
 
+    def stale_by(self, number: int) -> int:
+        """Vectors of a process that were dropped because it had unmapped memory since they came."""
+        return self.ring.stale.get(number, 0)
+
+    def unmapped(self, process: KfdProcess) -> None:
+        """Addresses of a process go away."""
+        if 0 < self._asleep_ps < _NOTHING:
+            self._dropped_until(self._env._now)
+        self.ring.unmapped(process.number, self._env._now)
+
     def mapped_by_others(self, granule: Granule) -> None:
         """All pages of a granule that was picked have been mapped meanwhile."""
         self.ring.served(granule)

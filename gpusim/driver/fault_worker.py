@@ -43,8 +43,7 @@ class FaultWorker(FaultServer):
 
     def unmapped(self, process: KfdProcess) -> None:
         """Addresses of a process go away: faults that wait are not to be trusted, and have to be sent again."""
-        if len(self.queue):
-            process.checkpoint(self._gpu.index, self._env.now)
+        self.queue.unmapped(process)
 
     # -- the worker's side -----------------------------------------------------------------------------------------
 
@@ -93,6 +92,11 @@ class FaultWorker(FaultServer):
     def _answered(self, granule: Granule, plan: Plan) -> int:
         self.queue.served(granule, plan.svm, plan.last - plan.first + 1)
         return 0
+
+    def fates(self, process: KfdProcess, sends: int, pending: int) -> dict[str, int]:
+        """What became of the sends of a process, beside those that were served or are pending."""
+        stale = self._stale[process.number] + self.queue.stale_by(process.number)
+        return {"skipped_recent": self.skipped_by(process), "stale": stale}
 
     def skipped_by(self, process: KfdProcess) -> int:
         """Vectors of a process that the recent-restore rule dropped."""

@@ -3,7 +3,8 @@
 The CAM holds `cam` pages; each of them has one vector in the ring, in the order in which they got their slots. A page
 without a slot sends again each period, until one is free: as they all do, who gets it is drawn. A vector whose granule
 has been served meanwhile is thrown away when the worker comes to it, and frees its slot only then; one of a range that
-was restored less than 2 ms ago is dropped, and its page sends again; a page without a slot costs the worker nothing
+was restored less than 2 ms ago, or that lay in the ring when its process unmapped memory, is dropped, and its page
+sends again; a page without a slot costs the worker nothing
 once it is mapped. Source: `kfd_svm.md` 1.3-1.5.
 
 While something can be served, vector after vector is worked off, without events. While nothing can, they go round
@@ -50,6 +51,10 @@ class RingOrder:
         self._outside: list[Granule] = []
         self._turn = 0  # counts stretches in which nothing could be served
         self._due: dict[int, float] = {}  # vectors in the ring that will be thrown away, by process number
+        self._old: dict[
+            int, int
+        ] = {}  # process number: how many vectors from here on are older than its last munmap
+        self.stale: dict[int, int] = {}  # vectors dropped because they were, by process number
         self.spent_ps = 0  # time of the worker on vectors that it did not serve
         self.thrown = thrown  # vectors of mapped pages, by process number
         self.skipped: dict[int, float] = {}  # vectors dropped by the recent-restore rule, by process number
@@ -74,21 +79,26 @@ class RingOrder:
             if granule is None:
                 break
             if granule.served or granule.gone:
-                self.take()
                 if granule.served:
                     self._threw(granule.process.number)
                     at += cost
+                self.take()
                 continue
             arrived = granule.first().sent_ps + self._delivery
             if arrived > at:
                 self.spent_ps += at - at_ps
                 at = at_ps = arrived
             group = granule.group
-            if group is None or group.ready_ps <= at:
-                break
             number = granule.process.number
-            self.skipped[number] = self.skipped.get(number, 0.0) + 1.0
+            if self._old and number in self._old:
+                self.stale[number] = self.stale.get(number, 0) + 1
+            elif group is None or group.ready_ps <= at:
+                break
+            else:
+                self.skipped[number] = self.skipped.get(number, 0.0) + 1.0
             at += cost
+            if self._old:
+                self._older(1)
             granule.slots -= 1
             self._head = None
             if self._outside:
@@ -99,8 +109,28 @@ class RingOrder:
         self.spent_ps += at - at_ps
         return at, granule
 
+    def unmapped(self, number: int, now_ps: int) -> None:
+        """A process unmaps memory: those of its vectors that lie in the ring now are not to be trusted."""
+        count = (self._head is not None) + self._blurred + len(self._ring)
+        for granule in reversed(self._ring):
+            if granule.served or granule.first().sent_ps + self._delivery <= now_ps:
+                break
+            count -= 1  # on its way
+        if count:
+            self._old[number] = count
+
+    def _older(self, vectors: int) -> None:
+        """So many vectors have been met."""
+        for number, count in list(self._old.items()):
+            if count > vectors:
+                self._old[number] = count - vectors
+            else:
+                del self._old[number]
+
     def take(self) -> None:
         """The worker takes the first vector."""
+        if self._old:
+            self._older(1)
         if self._head is not None:
             self._head.slots -= 1
             self._head = None
@@ -117,7 +147,17 @@ class RingOrder:
             self._due[number] = self._due.get(number, 0.0) + due
 
     def go_round(self, vectors: int) -> int:
-        """Nothing could be served for a while: the worker met `vectors`. How many of them were thrown away."""
+        """Nothing could be served for a while: the worker met `vectors`.
+
+        Returns how many of them were not dropped for the 2 ms rule: thrown away, or stale.
+        """
+        old = max(self._old.values(), default=0)
+        for number, count in self._old.items():
+            self.stale[number] = self.stale.get(number, 0) + min(vectors, count)
+        self._older(vectors)
+        return max(self._go(vectors), min(vectors, old))
+
+    def _go(self, vectors: int) -> int:
         self._turn += 1
         if self._head is not None:
             self._ring.appendleft(self._head)
@@ -197,6 +237,9 @@ class RingOrder:
                 self._place()
 
     def _threw(self, number: int) -> None:
+        if self._old and number in self._old:  # that is what the driver looks at first
+            self.stale[number] = self.stale.get(number, 0) + 1
+            return
         self.thrown[number] = self.thrown.get(number, 0) + 1
 
     def _next(self) -> Granule | None:

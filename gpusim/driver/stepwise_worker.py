@@ -25,7 +25,18 @@ from gpusim.kinds import Kind
 class Vector:
     """An interrupt vector: a copy of the fault, which outlives its wavefront's wait."""
 
-    __slots__ = ("behind", "client", "page", "process", "region", "sent_ps", "snapshot", "tick_ps", "write")
+    __slots__ = (
+        "behind",
+        "client",
+        "old",
+        "page",
+        "process",
+        "region",
+        "sent_ps",
+        "snapshot",
+        "tick_ps",
+        "write",
+    )
 
     def __init__(self, fault: Fault, process: KfdProcess) -> None:
         self.region = fault.region
@@ -37,6 +48,7 @@ class Vector:
         self.snapshot = fault.path()
         self.behind = fault.behind
         self.process = process
+        self.old = False  # its process has unmapped memory since it came to the ring
 
     def path(self) -> Snapshot:
         return self.snapshot
@@ -108,7 +120,12 @@ class StepwiseWorker(FaultServer):
         self._armed = None
         vector = self._ring.popleft()
         process = vector.process
-        if vector.found or process.dead:
+        if vector.old:
+            vector.old = False
+            self._stale[process.number] += 1
+            self._look_and_drop(vector, again=not vector.found)
+        elif vector.found or process.dead:
+            self.thrown[process.number] = self.thrown.get(process.number, 0) + 1
             self._look_and_drop(vector, again=False)
         elif self._restore.window_end(process.ranges.find(vector.virtual)) > self._env.now:
             self._skipped[process.number] = self._skipped.get(process.number, 0) + 1
@@ -119,9 +136,6 @@ class StepwiseWorker(FaultServer):
             self._serve(granule)
 
     def _look_and_drop(self, vector: Vector, *, again: bool) -> None:
-        if not again:
-            number = vector.process.number
-            self.thrown[number] = self.thrown.get(number, 0) + 1
         end = self._env.now + self._cost
         self.use.add(self._env.now, end, 0)
         self._free_ps = end
@@ -141,8 +155,8 @@ class StepwiseWorker(FaultServer):
 
     def unmapped(self, process: KfdProcess) -> None:
         """Addresses of a process go away: vectors that lie in the ring are not to be trusted."""
-        if self._ring:
-            process.checkpoint(self._gpu.index, self._env.now)
+        for vector in self._ring:
+            vector.old = vector.old or vector.process is process
 
     def uses(self) -> list[Timeline]:
         """Busy time of the worker."""
@@ -157,6 +171,8 @@ class StepwiseWorker(FaultServer):
         self.chain.spend(Kind.DUPLICATES, self._env.now)
         vector = granule.first()
         assert isinstance(vector, Vector)
+        number = vector.process.number
+        self.thrown[number] = self.thrown.get(number, 0) + 1
         self._look_and_drop(vector, again=False)
 
     def _answered(self, granule: Granule, plan: Plan) -> int:

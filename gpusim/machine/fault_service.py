@@ -37,6 +37,15 @@ def has_closed_form(switches: Switches) -> bool:
     )
 
 
+def rings_hold_all(driver: DriverSpec, gpu: GpuSpec) -> bool:
+    """Has each vector that the CAM lets through a place in the rings? Otherwise vectors are lost.
+
+    The worker holds one of them, and one place of the soft ring stays empty.
+    """
+    cam = gpu.retry.cam_entries
+    return cam <= driver.interrupts.soft_ring and cam <= driver.interrupts.ring0
+
+
 def uses_ats(switches: Switches, gpu: GpuSpec) -> bool:
     """Does this GPU translate CPU addresses by ATS? Only an APU can."""
     return switches.apu is Apu.ATS_PRI and gpu.apu is not None and gpu.apu.ats is not None
@@ -63,7 +72,7 @@ def make(
     """The fault service of one GPU, not wired yet."""
     if uses_ats(driver.switches, gpu):
         return AtsService(env=env, recorder=recorder, log=log, name=name, interrupt_ps=host.interrupt)
-    if not has_closed_form(driver.switches):
+    if not (has_closed_form(driver.switches) and rings_hold_all(driver, gpu)):
         return FaultPipeline(
             env=env,
             recorder=recorder,

@@ -103,7 +103,7 @@ def _left_out(machine: Machine) -> list[str]:
     left_out = machine.hardware.storage.not_modelled()
     if any(isinstance(worker, FaultWorker | StepwiseWorker) for worker in machine.hardware.workers):
         left_out.append(
-            "interrupt rings, and faults that are stale after an unmap (service: per_vmid simulates them)"
+            "passes of the interrupt handler through its rings (service: per_vmid simulates them)"
         )
     return left_out
 

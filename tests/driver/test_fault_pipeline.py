@@ -227,6 +227,38 @@ def test_faults_that_were_sent_before_an_unmap_are_stale_and_come_again():
     assert ran.faults["stale"] > 0
 
 
+@pytest.mark.parametrize(
+    ("allocator", "step"), [("malloc", "64KiB"), ("hipMallocManaged", "64KiB"), ("malloc", "16KiB")]
+)
+def test_stale_faults_are_counted_without_an_event_for_each(allocator, step):
+    """The same as with each vector simulated, also where more pages wait than the CAM holds."""
+    unmaps = [
+        one
+        for part in range(5)
+        for one in (
+            {"sleep": {"duration": "1ms"}},
+            {"munmap": {"buffer": "y", "offset": f"{part}MiB", "size": "1MiB"}},
+        )
+    ]
+    steps = [launch("scale", writes="x", wait=False, stream="a"), *unmaps, synchronize()]
+    keys = {"buffers": {"x": f"32MiB {allocator}", "y": "8MiB malloc"}, "kernels": {"scale": {"step": step}}}
+    counted, simulated = run(steps, **keys), run(steps, **keys, driver={"service": "per_vmid"})
+    assert counted.makespan_ps == pytest.approx(simulated.makespan_ps, rel=0.02)
+    assert counted.faults["stale"] == pytest.approx(simulated.faults["stale"], rel=0.2)
+    assert simulated.faults["stale"] > 100
+
+
+def test_a_cam_that_lets_more_through_than_the_soft_ring_holds_loses_vectors():
+    """Then each vector is simulated, whatever the switches: one that is lost keeps its slot."""
+    keys = {"buffers": {"x": "32MiB malloc"}, "kernels": {"scale": {"step": "16KiB"}}}
+    fits, overflows = (
+        run([launch("scale", writes="x")], **keys, overrides={"gpu.retry.cam_entries": cam})
+        for cam in (512, 513)
+    )
+    assert "overflowed" not in fits.faults
+    assert overflows.faults["overflowed"] == 1
+
+
 # -- presets -----------------------------------------------------------------------------------------------------------
 
 
