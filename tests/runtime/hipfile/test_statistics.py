@@ -68,3 +68,14 @@ def test_a_retried_request_is_an_error_of_one_backend_and_a_request_of_the_other
     ran = run(READ, faults="{where: fastpath, errno: EREMOTEIO, at: [1, 2]}")
     assert ran.statistics["fastpath.read"] == {"ioCount": 62, "ioSizeBytes": 62 * MIB, "errorCount": 2}
     assert ran.statistics["fallback.read"]["ioCount"] == 2
+
+
+def test_a_run_that_its_limit_ends_has_counted_what_was_answered() -> None:
+    ran = run(
+        "load: {file_read: {file: f, buffer: x, io_size: 64KiB, size: 64GiB, threads: 2}}",
+        top="limits: {simulated_time: 5ms}",
+    )
+    read = ran.io("fastpath", "read")
+    assert 0 < read["requests"] < 1000
+    assert ran.statistics["fastpath.read"]["ioCount"] == read["requests"]
+    assert read["cpu_ns"] > 0
