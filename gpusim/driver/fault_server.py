@@ -135,9 +135,10 @@ class FaultServer(ABC):
             free = chain.row
             chain.follow(fault.path(), fault.sent_ps)
             chain.meet(Kind.FAULT_DELIVERY, free)
-            chain.spend(Kind.FAULT_DELIVERY, now)
-            return
-        if self._recorder.spans:
+            if window_ps <= fault.sent_ps + self._gpu.delivery_ps:
+                chain.spend(Kind.FAULT_DELIVERY, now)
+                return
+        elif self._recorder.spans:
             chain.meet(Kind.FAULT_QUEUE, fault.path()[1])
         if window_ps > chain.time_ps:  # `window_ps` has passed by now
             since = now - window_ps + self._restore.skip_ps if validated_by else None

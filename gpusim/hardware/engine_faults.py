@@ -99,14 +99,12 @@ class EngineFault(Sender):
     def _resent(self) -> None:
         if self.region.vm.dead:
             return
+        self._chain.released(Kind.FAULT_QUEUE, self._released, self._mapped_ps)
+        self._chain.spend(Kind.RESEND, self._gpu.env.now)
         if self.region.seen(self.write)[self.page] == INVALID:
             self.send()  # it has gone again
-            return
-        now = self._gpu.env.now
-        if self.tick_ps >= 0:
-            self._chain.released(Kind.FAULT_QUEUE, self._released, self._mapped_ps)
-        self._chain.spend(Kind.RESEND, now)
-        self._done()
+        else:
+            self._done()
 
 
 def fault_in(

@@ -4,6 +4,7 @@ from collections import Counter
 
 import pytest
 
+from gpusim.kinds import Kind
 from tests.programs import MIB, MS, launch, memcpy, prefetch, run, synchronize, touch
 
 COPY = {"x": "8MiB hipMallocManaged", "d": "8MiB hipMalloc"}
@@ -19,6 +20,24 @@ def test_a_copy_from_managed_memory_faults_it_in_granule_by_granule():
     assert clients(ran) == {"sdma": 4}
     assert ran.migrated("host_to_device") == 8 * MIB
     assert 6 * MS < ran.duration("memcpy") * 1e12 < 10 * MS
+    assert sum(ran.attribution.values()) == ran.makespan_ps
+
+
+def test_what_a_copy_waits_for_is_the_window_of_the_range():
+    """The worker is idle until the next granule's fault comes, and then drops it until the 2 ms are over."""
+    ran = run([touch("x"), memcpy("d", "x")], buffers=COPY)
+    assert 5.5 * MS < ran.attribution[Kind.RECENT_SKIP] < 6.1 * MS
+    assert ran.attribution[Kind.FAULT_DELIVERY] < 0.1 * MS
+
+
+def test_a_page_that_goes_again_leaves_no_hole_in_the_path():
+    """A fork takes the page away between its mapping and the engine's next send."""
+    forked = {"fork": {"wait": False, "steps": [touch("x"), {"sleep": {"duration": "2ms"}}]}}
+    ran = run(
+        threads={"main": [touch("x", size="1MiB"), forked], "copies": [memcpy("d", "x")]},
+        buffers={"x": "4MiB hipMallocManaged", "d": "4MiB hipMalloc"},
+        gpus=2,
+    )
     assert sum(ran.attribution.values()) == ran.makespan_ps
 
 
