@@ -276,14 +276,15 @@ class HostMemory:
             self.bound[numa] -= pages
 
 
+_BASE = 0x7F00_0000_0000 // PAGE_BYTES  # of what is mapped first
+
+
 class AddressSpace:
     """The VMAs of one process by address. Addresses are handed out upwards and never used again."""
 
-    _BASE = 0x7F00_0000_0000 // PAGE_BYTES
-
     def __init__(self) -> None:
         self._vmas: SortedDict[int, Vma] = SortedDict()
-        self._top = self._BASE
+        self._top = _BASE
         self._found: Vma | None = None  # the one found last
 
     def map(self, name: str, pages: int, kind: VmaKind, align_pages: int, *, in_place: bool = False) -> Vma:
