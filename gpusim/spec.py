@@ -19,6 +19,7 @@ from pydantic_core import PydanticCustomError
 
 from gpusim import quantity
 
+ATOMIC_BYTES = 8  # of one atomic of a CPU thread
 PAGE_BYTES = 4096  # the base page of Linux on x86-64 and of the GPUVM
 
 _EXACT: dict[type, tuple[type, ...]] = {bool: (bool,), int: (int,), float: (int, float)}

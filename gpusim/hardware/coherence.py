@@ -13,12 +13,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import ceil
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from pydantic import Field
 
-from gpusim.engine.environment import Environment, Timer
 from gpusim.spec import Duration, Spec
+
+if TYPE_CHECKING:
+    from gpusim.engine.environment import Environment, Timer
 
 LINE = 64
 

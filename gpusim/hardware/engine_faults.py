@@ -121,6 +121,9 @@ def _starter(
     gpu: Gpu, chain: Chain, region: Region, page: int, *, write: bool, client: Client
 ) -> Callable[[Callable[[], None]], None]:
     def start(done: Callable[[], None]) -> None:
+        if region.vm.dead or region.seen(write)[page] != INVALID:  # others have mapped it meanwhile
+            done()
+            return
         EngineFault(gpu, region, page, write=write, client=client, chain=chain, done=done).send()
 
     return start

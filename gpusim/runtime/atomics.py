@@ -13,8 +13,7 @@ from gpusim.runtime.allocation import IN_VRAM, Allocation
 from gpusim.runtime.hip import Hip, Steps, Thread
 from gpusim.runtime.mappings import check_rights
 from gpusim.runtime.memory import bring_back
-
-ELEMENT = 8  # bytes of one atomic of a CPU thread
+from gpusim.spec import ATOMIC_BYTES
 
 
 def lines_of(hip: Hip, vma: Vma, size: int) -> SharedLines | None:
@@ -58,7 +57,7 @@ def host_atomics(
             what = f"{hip.kfd.name}: CPU atomics on {allocation.name!r}"
             fault_in = hip.node.paging.fault_in
             yield from thread.stages(fault_in(allocation.vma, start, end, what, write=True, trap=True))
-        count = max(1, size // ELEMENT) * (1 if wanders else times)
+        count = max(1, size // ATOMIC_BYTES) * (1 if wanders else times)
         yield from thread.stages(_update(hip, lines, count))
 
 
@@ -67,7 +66,7 @@ def _update(hip: Hip, lines: SharedLines, count: int) -> Stages:
     ended: list[Callable[[], None] | None] = []
 
     def begin(begun: Callable[[], None]) -> None:
-        lines.update(count, LINE // ELEMENT, _end)
+        lines.update(count, LINE // ATOMIC_BYTES, _end)
         begun()
 
     def _end() -> None:

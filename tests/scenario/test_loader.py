@@ -202,7 +202,7 @@ def test_an_argument_in_the_wrong_place_is_sent_to_the_right_one(spoil: Spoil) -
 
 def test_a_bad_step_gives_one_message_and_not_one_for_each_verb(spoil: Spoil) -> None:
     problem = only(spoil(("buffer: x, access: write", "buffer: x, access: wriet")))
-    assert problem.legal == "read, write"
+    assert problem.legal == "read, write, atomic"
     assert problem.nearest == "write"
 
 

@@ -77,14 +77,16 @@ def test_mapped_code_costs_nothing():
         ({"reads": ["x"]}, AccessKind.READ),
         ({"writes": ["x"]}, AccessKind.WRITE),
         ({"atomics": ["x"]}, AccessKind.ATOMIC),
+        # once the command processor has read the kernel's descriptor, and with that had the first granule mapped
         ({"reads": ["y"], "executes": ["x"]}, AccessKind.EXECUTE),
     ],
 )
 def test_a_fault_says_what_the_access_would_do(step, kind):
+    code = kind is AccessKind.EXECUTE
     program = scenario(
         [{"name": "scale", "launch": {"kernel": "scale", "wait": True, **step}}],
-        buffers={"x": "64KiB malloc", "y": "64KiB hipMalloc"},
-        limit="57us",  # its faults are on their way
+        buffers={"x": "4MiB malloc" if code else "64KiB malloc", "y": "64KiB hipMalloc"},
+        limit="450us" if code else "57us",  # its faults are on their way
     )
     ran = run_inside(program)
     vm = ran.machine.processes[0].hip.kfd.vms[0]

@@ -8,8 +8,7 @@ from gpusim.hardware.coherence import LINE
 from gpusim.kinds import Kind
 from gpusim.machine.by_hand.case import LEAST, Candidate, Case, at_rate, each, quotient, times, together
 from gpusim.quantity import format_duration_ps, format_rate, format_size
-from gpusim.runtime.atomics import ELEMENT
-from gpusim.spec import PAGE_BYTES
+from gpusim.spec import ATOMIC_BYTES, PAGE_BYTES
 
 
 def of_call(case: Case) -> Iterator[Candidate]:
@@ -82,7 +81,7 @@ def _atomics(case: Case) -> Iterator[Candidate]:
     costs = case.host.atomics
     if costs is None:
         return
-    count, row = int(case.facts["atomics"]), LINE // ELEMENT
+    count, row = int(case.facts["atomics"]), LINE // ATOMIC_BYTES
     own = each(costs.owned, "an atomic")
     if case.share(Kind.CONTENTION) < LEAST:
         yield times(count, "atomics", [own])

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import Field, model_validator
 
-from gpusim.runtime.atomics import ELEMENT
-from gpusim.spec import Size
+from gpusim.spec import ATOMIC_BYTES, Size
 from gpusim.workload.steps.base import StepProcess, StepSpec
 
 if TYPE_CHECKING:
@@ -56,7 +55,7 @@ class HostTouch(StepSpec):
         first, size = allocation.slice(self.offset, self.size)
         step.bytes = size * (self.times or 1)
         if self.access is HostAccess.ATOMIC:
-            step.facts = {"atomics": max(1, size // ELEMENT) * (self.times or 1)}
+            step.facts = {"atomics": max(1, size // ATOMIC_BYTES) * (self.times or 1)}
             yield from thread.hip.host_atomics(thread, allocation, first, size, times=self.times or 1)
             return
         yield from thread.hip.host_touch(
