@@ -126,7 +126,7 @@ def commands_page() -> str:
     """Every command with its arguments and options."""
     sections = [COMMANDS]
     for name, command in cli.commands.items():
-        context = click.Context(command, info_name=f"gpusim {name}")
+        context = click.Context(command, info_name=f"gpusim {name}", **cli.context_settings)
         usage = " ".join([f"gpusim {name}", *command.collect_usage_pieces(context)])
         paragraphs = (command.help or "").split("\n\n")
         text = "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)

@@ -44,7 +44,7 @@ class Waiter(ABC):
     def valid_together(waiters: Sequence[Waiter], time_ps: int, last: int) -> None:
         """`valid_at` of all `waiters` of one region, whatever they are. Called on the first of them.
 
-        Each waits for one of the pages up to `last` that all became valid together.
+        Each waits for one of the pages up to `last` that all became valid together; -1: for any page, valid or not.
         """
         for waiter in waiters:
             waiter.valid_at(time_ps)

@@ -118,8 +118,8 @@ class Wave(Sender):
     # -- a wait that ends ------------------------------------------------------------------------------------------
 
     def valid_at(self, time_ps: int) -> None:
-        """The page waited for became valid at `time_ps`: go on at the next re-send."""
-        self.valid_together((self,), time_ps, self.page)
+        """The page waited for became valid at `time_ps`, or is to be looked for again: go on at the next re-send."""
+        self.valid_together((self,), time_ps, -1)
 
     @staticmethod
     def valid_together(waves: Sequence[Waiter], time_ps: int, last: int) -> None:

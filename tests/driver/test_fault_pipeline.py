@@ -7,7 +7,7 @@ difference to one process the two must agree.
 import pytest
 
 from gpusim.kinds import Kind
-from tests.programs import launch, process, run, synchronize
+from tests.programs import launch, process, run, synchronize, touch
 
 MALLOC = {"x": "32MiB malloc"}
 MANAGED = {"x": "16MiB hipMallocManaged"}
@@ -276,3 +276,11 @@ def test_two_programs_under_the_white_paper():
     ]
     ran = run(processes=programs, kernels=SMALL, driver={"preset": "whitepaper"})
     conserved(ran)
+
+
+def test_a_replay_of_a_page_that_is_still_missing_faults_again():
+    """The CPU takes the page back: the next fault is stale, and its replay finds nothing either."""
+    steps = [launch(writes="x"), touch("x"), launch(writes="x", name="again")]
+    ran = run(steps, buffers={"x": "4KiB malloc"}, driver={"replay": "fault_done_command"})
+    assert ran.faults["serviced"] == 2
+    assert ran.faults["stale"] + ran.faults["skipped_recent"] > 0
