@@ -664,3 +664,28 @@ def test_time_beyond_the_clock_is_an_outcome(call):
     assert (code, summary["outcome"]) == (3, "limit")
     assert summary["makespan_ns"] == 9e15
     assert pd.read_parquet("there/steps.parquet")["duration_ns"].tolist() == [8e15]
+
+
+def test_a_result_without_one_of_its_tables_is_said(call):
+    assert call("run", "small.yaml", "--out", "made", "--record", "off")[0] == 0
+    Path("made/links.parquet").unlink()
+    for command in ("plot", "report", "explain"):
+        code, _, err = call(command, "made")
+        assert code == 2
+        assert "links.parquet: is missing from the result" in err
+
+
+def test_a_name_that_no_file_can_have_is_no_bug(call):
+    code, _, err = call("run", "small.yaml", "--out", "a" * 300)
+    assert (code, "File name too long" in err) == (2, True)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
+def test_a_full_disk_is_no_bug():
+    with Path("/dev/full").open("w", encoding="utf-8") as full:
+        command = [sys.executable, "-m", "gpusim", "profiles", "mi210-pcie4"]
+        done = subprocess.run(
+            command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=120, check=False
+        )
+    assert done.returncode == 2
+    assert "No space left on device" in done.stderr

@@ -12,6 +12,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -132,6 +133,24 @@ def each(files: Iterable[Path], work: Callable[[Path], Made]) -> list[Tried[Made
     return found
 
 
+#: what a system call says of the place that the user gave, and not of us
+_OF_THE_MACHINE = frozenset(
+    getattr(errno, name)
+    for name in (
+        "EACCES",
+        "EDQUOT",
+        "EFBIG",
+        "EIO",
+        "ELOOP",
+        "EMFILE",
+        "ENAMETOOLONG",
+        "ENOSPC",
+        "EPERM",
+        "EROFS",
+    )
+)
+
+
 def complain(error: Exception) -> int:
     """Say on stderr what went wrong; the exit code for it."""
     if isinstance(error, InputError):
@@ -149,6 +168,10 @@ def complain(error: Exception) -> int:
         return BUG
     if isinstance(error, FileNotFoundError) and _nowhere():
         _say("gpusim: the current directory does not exist any more: change to one that does")
+        return WRONG_INPUT
+    if isinstance(error, OSError) and error.errno in _OF_THE_MACHINE:
+        place = f"{error.filename}: " if error.filename is not None else "what this command writes: "
+        _say(f"gpusim: {place}{error.strerror}")
         return WRONG_INPUT
     if isinstance(error, MemoryError):
         _say("gpusim: this machine has not enough memory for the run")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from gpusim.errors import InputError, Problem
 from gpusim.result import directory, expect, paths
 from gpusim.result.display import CheckedRows, Checks, html
-from gpusim.result.schema import SCHEMA_VERSION, TABLES
+from gpusim.result.schema import ALWAYS, SCHEMA_VERSION, TABLES
 from gpusim.result.tables import Tables, build
 from gpusim.result.verify import verify
 
@@ -62,6 +62,12 @@ class Result:
         where = Path(path)
         summary = _read_summary(where)
         found = {name: where / f"{name}.parquet" for name in TABLES}
+        lost = [found[name] for name in ALWAYS if not found[name].is_file()]
+        if lost:
+            remedy = f"run {where / SCENARIO} again"
+            raise InputError(
+                [Problem("is missing from the result", file=str(file), legal=remedy) for file in lost]
+            )
         tables = Tables({name: _reader(file) for name, file in found.items() if file.is_file()})
         text = _read_text(where / SCENARIO)
         return cls(summary, tables, scenario_yaml=text, path=where)

@@ -56,6 +56,9 @@ _COUNT = Column(
     "lowest in it",
 )
 
+#: The tables that each result directory holds.
+ALWAYS = ("steps", "faults", "migrations", "io", "links", "parameters")
+
 #: The columns that a table has. Columns `<kind>_ns` are there for the kinds that occurred.
 TABLES: dict[str, tuple[Column, ...]] = {
     "steps": (
