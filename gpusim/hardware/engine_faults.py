@@ -104,6 +104,7 @@ class EngineFault(Sender):
         if self.region.seen(self.write)[self.page] == INVALID:
             self.send()  # it has gone again
         else:
+            self.region.vm.engine_accesses += 1
             self._done()
 
 

@@ -175,9 +175,12 @@ class Gpu:
         self._share_out(None)
         dispatch.start(base)
 
-    def steps_of(self, vm: Vm) -> int:
-        """Wave steps of an address space that have completed so far; those of a stretch in flight count at its end."""
-        return vm.steps_done + sum(d.steps_done for d in self._dispatches if d.vm is vm)
+    def done_by(self, vm: Vm) -> int:
+        """Wave steps and accesses of engines in an address space that have completed so far.
+
+        Those of a stretch in flight count at its end.
+        """
+        return vm.steps_done + vm.engine_accesses + sum(d.steps_done for d in self._dispatches if d.vm is vm)
 
     def ended(self, dispatch: Dispatch, path: Snapshot | None) -> None:
         """A kernel has ended, or was killed (no path): its slots go to the others, who go on from its path."""

@@ -92,9 +92,9 @@ class ThreadMemory:
         return self._network.transfer(way, size_bytes, cap_bytes_per_s=rate, done=ended)
 
 
-def _steps(devices: Sequence[Device], process: KfdProcess) -> int:
-    """Wave steps of a process that have completed on any GPU."""
-    return sum(device.gpu.steps_of(process.vms[device.gpu.index]) for device in devices)
+def _done(devices: Sequence[Device], process: KfdProcess) -> int:
+    """Wave steps of a process, and accesses of engines for it, that have completed on any GPU."""
+    return sum(device.gpu.done_by(process.vms[device.gpu.index]) for device in devices)
 
 
 class Hardware:
@@ -207,7 +207,7 @@ class Hardware:
             for other in devices:
                 if other is not device:
                     device.gpu.add_peer(other.gpu, self.xgmi, self.fabric)
-        watch = Watch(env=env, steps=lambda process: _steps(devices, process))
+        watch = Watch(env=env, done=lambda process: _done(devices, process))
         migrations = [device.migration for device in devices]
         for worker, device in zip(self.workers, devices, strict=True):
             gpu = device.gpu

@@ -1,11 +1,15 @@
 """Programs that would go on for ever: the run ends with `livelock`, and says on which page, in which circle."""
 
+import itertools
 import json
+from types import SimpleNamespace
 
 import pytest
 
 from gpusim.cli import main
-from tests.programs import launch, process, run, scenario, touch
+from gpusim.driver.watch import PATIENCE_PS, Watch
+from gpusim.errors import SimulatedFailure
+from tests.programs import MS, US, launch, process, run, scenario, touch
 
 MANAGED = {"x": "2MiB hipMallocManaged"}
 
@@ -62,3 +66,58 @@ def test_restore_work_that_never_gets_its_pages_is_a_livelock():
     }
     ran = run(threads=threads, buffers=buffers, xnack=False, overrides={"cpu.memory": "66MiB"})
     assert ran.outcome in ("livelock", "host_out_of_memory")
+
+
+def test_copies_that_fault_get_on_however_often_the_cpu_takes_the_pages_back():
+    """A copy engine is no wavefront: what it moves is progress all the same."""
+    steps = [{"repeat": {"times": 250, "steps": [touch("x"), {"memcpy": {"dst": "d", "src": "x"}}]}}]
+    ran = run(steps, buffers={"x": "4KiB hipMallocManaged", "d": "4KiB hipMalloc"})
+    assert ran.outcome == "completed"
+    assert ran.faults["serviced"] == 250
+
+
+def test_a_copy_into_read_only_entries_is_a_restore_loop():
+    copy = {"memcpy": {"dst": "x", "src": "d"}}
+    ran = run([touch("x"), read_only(), copy], buffers=MANAGED | {"d": "2MiB hipMalloc"})
+    assert ran.outcome == "livelock"
+
+
+# -- the watch by itself -----------------------------------------------------------------------------------------------
+
+
+def restores(pages, *, every_ps, done=lambda number: 0):
+    """Serve `pages` of a process one after another; restores until the watch has had enough, None if it never has."""
+    number = [0]
+    env = SimpleNamespace(now=0)
+    process = SimpleNamespace(number=1, name="app", lock=SimpleNamespace(name="app.svms"))
+    watch = Watch(env=env, done=lambda _: done(number[0]))
+    for page in pages:
+        number[0] += 1
+        env.now += every_ps
+        try:
+            watch.restoring(process, SimpleNamespace(name="x"), page, "gpu[0]")
+        except SimulatedFailure as failure:
+            assert failure.outcome == "livelock"
+            return number[0]
+    return None
+
+
+def circle(length, rounds):
+    return itertools.chain.from_iterable(itertools.repeat(range(length), rounds))
+
+
+@pytest.mark.parametrize("length", [1, 3, 1000, 70_000])
+def test_a_circle_is_found_however_many_pages_it_goes_over(length):
+    """By the number of restores of a page, or by the clock."""
+    found = restores(circle(length, 1 + 300_000 // length), every_ps=300 * US)
+    assert found is not None
+    assert found <= max(201 * length, length + 2 * PATIENCE_PS // (300 * US) + 2)
+
+
+def test_pages_served_for_the_first_time_are_no_circle_however_long_no_step_completes():
+    assert restores(range(200_000), every_ps=2 * MS) is None
+
+
+def test_a_walk_that_gets_on_is_no_circle():
+    """Each round over more pages than are remembered completes some steps."""
+    assert restores(circle(70_000, 12), every_ps=200 * US, done=lambda number: number // 20_000) is None
