@@ -101,7 +101,7 @@ class Migration:
         """
         count = last - first + 1
         present = vma.count(first, last, VRAM + self._gpu.index)
-        if present == count or process.dead:
+        if present == count or process.dead or not vma.movable(first, last):
             return True  # nothing to collect
         if not self._vram.reserve(svm.pages):
             return False
@@ -130,12 +130,15 @@ class Migration:
         start = yield Kind.DRIVER_FIXED, self._costs.migrate + (self._costs.bo_create if creates else 0)
         if creates:
             yield from self._clear(svm, start)
-        populated = vma.count(first, last, RAM)
+        parts = vma.movable(first, last)  # what is pinned is not collected
+        populated = _count(vma, parts, RAM)
         if vma.backing is None:
-            moving = count - present - vma.count(first, last, SWAPPED)  # HMM reads those back when it maps
+            found = sum(stop - begin + 1 for begin, stop in parts)
+            moving = found - present - vma.count(first, last, SWAPPED)  # HMM reads those back when it maps
         else:  # what a file has and nobody has touched is not collected
             moving = populated
-        kept = vma.of_file(first, last)  # collected, copied, and refused then: only anonymous memory may move
+        # collected, copied, and refused then: only anonymous memory may move
+        kept = sum(vma.of_file(begin, stop) for begin, stop in parts)
         self._announce(process, svm, (start, first, count), (CPU, gpu.index), trigger)
         if populated or kept or svm.mapped:
             collected, copied = moving + kept, populated + kept
@@ -154,17 +157,17 @@ class Migration:
             )
         if vma.gone:
             return
+        parts = vma.movable(first, last)
         if vma.backing is not None:
-            moving = vma.count(first, last, RAM)  # a CPU thread may have made copies of more
+            moving = _count(vma, parts, RAM)  # a CPU thread may have made copies of more
             if not moving:
                 if not svm.vram_pages:
                     self.drop_bo(svm)
                 self._announce_end(process, (end, first, count), (CPU, gpu.index), trigger)
                 return
-        self._host.give_back(
-            vma.leave_ram(first, last), vma.numa
-        )  # a CPU thread may have touched more meanwhile
-        vma.gather(first, last, place)
+        for begin, stop in parts:  # a CPU thread may have touched more meanwhile
+            self._host.give_back(vma.leave_ram(begin, stop), vma.numa)
+            vma.gather(begin, stop, place)
         svm.vram_pages += vma.count(first, last, place) - present  # some may have gone to swap meanwhile
         self._log.add(
             process.name, CPU, gpu.index, trigger, (start, end, first, moving, populated * PAGE_BYTES)
@@ -331,6 +334,11 @@ class Migration:
             del bo.ranges[svm]
             if not bo.ranges:
                 self._vram.remove(bo)
+
+
+def _count(vma: Vma, parts: list[tuple[int, int]], place: int) -> int:
+    """Pages of the parts that lie at `place`."""
+    return sum(vma.count(begin, end, place) for begin, end in parts)
 
 
 def _nothing() -> None:

@@ -3,13 +3,15 @@
 With XNACK on the pages are unmapped on every GPU that has page tables for them, each with a heavyweight TLB flush that
 is waited for; the next access faults. With XNACK off, or in ranges that are to be always mapped, the queues stop
 instead, and the restore work maps again. A munmap unmaps in any case, and makes faults stale that were raised before.
+Registered memory is a buffer object on a user pointer: whatever happens to its pages stops the queues as well, and what
+the program has unmapped or protected by then stays unmapped.
 """
 
 from __future__ import annotations
 
 from gpusim.driver.attributes import SvmFlag
 from gpusim.driver.driver_spec import DriverCosts
-from gpusim.driver.events import EventLog, UnmapTrigger
+from gpusim.driver.events import EventLog, EvictionTrigger, UnmapTrigger
 from gpusim.driver.kfd_process import KfdProcess
 from gpusim.driver.placement import stops_queues
 from gpusim.driver.queue_restore import QueueRestore
@@ -58,9 +60,15 @@ class SvmNotifier:
             yield from self._unmap(vma, start, end, _TRIGGERS.get(event, UnmapTrigger.MMU_NOTIFY), share)
             if start == svm.first and end == svm.last:
                 svm.mapped = False
+        if event is not Event.MIGRATE:  # migrate_vma leaves pinned pages alone
+            user = EvictionTrigger.USERPTR
+            for start, end in vma.pinned_in(first, last):
+                yield Tell(lambda chain, start=start, end=end: self._stop(chain, vma, start, end, user))  # type: ignore[misc]
 
-    def _stop(self, chain, vma: Vma, first: int, last: int) -> None:  # type: ignore[no-untyped-def]
-        self._queues.evict(chain, vma, first, last)
+    def _stop(  # type: ignore[no-untyped-def]
+        self, chain, vma: Vma, first: int, last: int, trigger: EvictionTrigger = EvictionTrigger.SVM
+    ) -> None:
+        self._queues.evict(chain, vma, first, last, trigger)
         for region in self._process.regions_of(vma):
             region.unmap(first - vma.first, last - vma.first)
 

@@ -1,8 +1,9 @@
-"""XNACK off: an invalidation stops the queues of a process, and a worker maps again and lets them go on.
+"""An invalidation stops the queues of a process, and a worker maps again and lets them go on.
 
-The first eviction stops all queues and starts the restore work, which runs 1 ms later (svm_range_restore_work,
-`kfd_svm.md` 3.5). It maps every part that was invalidated, where its pages lie now; what HMM finds missing is
-allocated or read from swap. Where that fails, or another invalidation came meanwhile, it starts again 1 ms later.
+So it is with XNACK off, for ranges that are always mapped, and for registered memory (user pointers). The first
+eviction stops all queues and starts the restore work, which runs 1 ms later (svm_range_restore_work, `kfd_svm.md` 3.5).
+It maps every part that was invalidated, where its pages lie now; what HMM finds missing is allocated or read from swap.
+Where that fails, or another invalidation came meanwhile, it starts again 1 ms later.
 """
 
 from __future__ import annotations
@@ -59,7 +60,14 @@ class QueueRestore:
         self._since_ps = 0
         self._actor = recorder.actor(f"{process.name}.restore_work") if recorder.spans else 0
 
-    def evict(self, chain: Chain, vma: Vma, first: int, last: int) -> None:
+    def evict(
+        self,
+        chain: Chain,
+        vma: Vma,
+        first: int,
+        last: int,
+        trigger: EvictionTrigger = EvictionTrigger.SVM,
+    ) -> None:
         """Pages first..last are invalid from now on; `chain` led here."""
         self._invalid.append((vma, first, last))
         process, now = self._process, self._env.now
@@ -67,7 +75,7 @@ class QueueRestore:
             process.stop_queues()
             for gpu in process.vms:
                 if process.gpus >> gpu & 1:
-                    self._events.queue_eviction(now, process.number, gpu, EvictionTrigger.SVM)
+                    self._events.queue_eviction(now, process.number, gpu, trigger)
         if not self._scheduled:
             self._path, self._since_ps = chain.snapshot(), now
             self._schedule()

@@ -246,10 +246,15 @@ class Restore(Serves):
             yield from self._tables.stages(count)
 
     def _create_range(self, process: KfdProcess, vma: Vma, page: int) -> SvmRange:
-        """An unregistered address: the default-granularity block around it, within the VMA and between neighbours."""
+        """An unregistered address: the default-granularity block around it, within the VMA and between neighbours.
+
+        Where part of the block is registered, which makes it a buffer object of KFD, the range is that page alone.
+        """
         block = page - page % self.granule_pages
         first = max(block, vma.first)
         last = min(block + self.granule_pages - 1, vma.last)
+        if vma.pins and vma.pinned_in(first, last):
+            first = last = page
         first, last = process.ranges.gap_around(page, first, last)
         preferred = CPU if vma.in_place else UNDEFINED
         attributes = initial(

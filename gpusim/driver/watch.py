@@ -36,7 +36,7 @@ class _Restores:
 
 
 class Watch:
-    """Looks at each restore of one machine. `done` tells how many wave steps and accesses of a process have completed."""
+    """Looks at each restore of one machine. `done` tells how many steps and accesses of a process have completed."""
 
     def __init__(self, *, env: Environment, done: Callable[[KfdProcess], int]) -> None:
         self._env = env

@@ -295,7 +295,9 @@ class Vm:
         self.stopped = False  # its queues are evicted: wavefronts wait, and fault nothing
         self.regions: dict[int, Region] = {}
         self.steps_done = 0  # wave steps of kernels that have ended
-        self.engine_accesses = 0  # that had faulted and went through, of copy engines and the command processor
+        self.engine_accesses = (
+            0  # that had faulted and went through, of copy engines and the command processor
+        )
 
     def add(self, region: Region) -> None:
         self.regions[region.first_page] = region

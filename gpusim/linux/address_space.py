@@ -53,8 +53,9 @@ class Vma:
 
     `huge` has one byte for each aligned block of 2 MiB that is one huge page, where the VMA may have any; after a fork
     `shared` has one byte a page that says which of `frames` it is, 0 where nobody else can have it. The kernel may make
-    huge pages at first touch if `wants_huge`. Pages of a `pinned` one stay where they are. mprotect and munmap of a
-    part split a VMA in Linux; here it stays whole and knows the rights of its parts. `in_place` says that it is the
+    huge pages at first touch if `wants_huge`. `pins` are parts, first and last page, whose pages stay where they are:
+    hipHostRegister has pinned them. mprotect and munmap of a part split a VMA in Linux; here it stays whole and knows
+    the rights of its parts. `in_place` says that it is the
     initial heap or stack, which the driver keeps in host memory. `gone` says that its process has died: work that was
     on its way finds no pages in it, and gives it none. `held` are pages in VRAM that CPU threads have faulted on and
     wait for: nobody else can move them. `numa` is the NUMA node to which the program has bound its pages, -1 if it has
@@ -74,7 +75,7 @@ class Vma:
         "last",
         "name",
         "numa",
-        "pinned",
+        "pins",
         "shared",
         "wants_huge",
         "where",
@@ -92,7 +93,7 @@ class Vma:
         self.held: set[int] = set()
         self.in_place = in_place
         self.wants_huge = False
-        self.pinned = False
+        self.pins: list[tuple[int, int]] = []
         self.huge: bytearray | None = None
         self.shared: bytearray | None = None
         self.frames: Frames | None = None
@@ -144,6 +145,40 @@ class Vma:
     @property
     def pages(self) -> int:
         return self.last - self.first + 1
+
+    def pin(self, first: int, last: int) -> None:
+        """Pages first..last stay where they are from now on."""
+        self.pins = sorted([*self.pins, (first, last)])
+
+    def unpin(self, first: int, last: int) -> None:
+        """Pages first..last may move again, as far as they were pinned."""
+        kept: list[tuple[int, int]] = []
+        for start, end in self.pins:
+            kept += [
+                (low, high)
+                for low, high in ((start, min(end, first - 1)), (max(start, last + 1), end))
+                if low <= high
+            ]
+        self.pins = kept
+
+    def pinned_in(self, first: int, last: int) -> list[tuple[int, int]]:
+        """The parts of first..last that are pinned, by address."""
+        return [
+            (max(start, first), min(end, last)) for start, end in self.pins if start <= last and end >= first
+        ]
+
+    def movable(self, first: int, last: int) -> list[tuple[int, int]]:
+        """The parts of first..last that are not pinned, by address."""
+        if not self.pins:
+            return [(first, last)]
+        found: list[tuple[int, int]] = []
+        for start, end in self.pinned_in(first, last):
+            if start > first:
+                found.append((first, start - 1))
+            first = end + 1
+        if first <= last:
+            found.append((first, last))
+        return found
 
     def count(self, first: int, last: int, place: int) -> int:
         """Pages of first..last (virtual page numbers) that lie at `place`."""

@@ -80,7 +80,7 @@ class MappedFile:
     @property
     def pinned(self) -> bool:
         """Is it registered with a GPU?"""
-        return self._vma.pinned
+        return bool(self._vma.pins)
 
     # -- page faults -----------------------------------------------------------------------------------------------
 

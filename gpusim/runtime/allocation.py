@@ -41,9 +41,9 @@ class FileMapping(StrEnum):
 
 
 class Allocation:
-    """A live buffer. `gpu` is the device that holds it, for hipMalloc; `registered` are the pages that are pinned."""
+    """A live buffer. `gpu` is the device that holds it, for hipMalloc."""
 
-    __slots__ = ("allocator", "gpu", "name", "registered", "size", "vma")
+    __slots__ = ("allocator", "gpu", "name", "size", "vma")
 
     def __init__(self, name: str, size: int, allocator: Allocator, gpu: int, vma: Vma) -> None:
         self.name = name
@@ -51,7 +51,6 @@ class Allocation:
         self.allocator = allocator
         self.gpu = gpu
         self.vma = vma
-        self.registered: tuple[int, int] | None = None
 
     @property
     def is_svm(self) -> bool:

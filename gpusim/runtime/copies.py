@@ -168,9 +168,8 @@ def _place(hip: Hip, allocation: Allocation, first: int, size: int) -> tuple[Pla
     if allocation.allocator is Allocator.HIP_HOST_MALLOC:
         return Place.PINNED, -1
     start, end = allocation.pages(first, size)
-    pinned = allocation.registered
-    if pinned is not None and pinned[0] <= start and end <= pinned[1]:
-        return Place.PINNED, -1
+    if allocation.vma.pins and not allocation.vma.movable(start, end):
+        return Place.PINNED, -1  # registered
     for device in hip.node.devices:
         if allocation.vma.count(start, end, VRAM + device.gpu.index) == end - start + 1:
             return Place.DEVICE, device.gpu.index

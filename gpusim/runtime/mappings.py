@@ -1,4 +1,4 @@
-"""munmap, mprotect and hipHostRegister: what a program does to its address space, and what the GPUs see of it.
+"""munmap and mprotect: what a program does to its address space, and what the GPUs see of it.
 
 munmap and mprotect hold the address space as a writer and the driver's restore as a reader; here both hold the
 process's SVM mutex instead, and munmap the migrate mutexes of the ranges that it touches: an eviction may be at work on
@@ -9,10 +9,9 @@ from __future__ import annotations
 
 from gpusim.engine.record import Chain
 from gpusim.engine.stages import Do, Stages, Tell, Transfer
-from gpusim.errors import InputError, Problem, SimulatedFailure
-from gpusim.hardware.gpuvm import host_state
+from gpusim.errors import SimulatedFailure
 from gpusim.kinds import Kind
-from gpusim.linux.address_space import HUGE_PAGES, NOWHERE, SWAPPED, VRAM, Rights, Vma
+from gpusim.linux.address_space import NOWHERE, SWAPPED, Rights, Vma
 from gpusim.linux.notifier import Event
 from gpusim.runtime.allocation import Allocation
 from gpusim.runtime.hip import Hip, Steps, Thread
@@ -31,7 +30,7 @@ def locked(hip: Hip, thread: Thread, stages: Stages) -> Steps:
 
 def munmap(hip: Hip, thread: Thread, allocation: Allocation, part: tuple[int, int]) -> Steps:
     """Pages of a buffer leave the address space for good."""
-    _only_svm(allocation, "munmap")
+    only_svm(allocation, "munmap")
     yield from locked(hip, thread, _munmap(hip, allocation.vma, *allocation.pages(*part)))
 
 
@@ -54,6 +53,7 @@ def _munmap(hip: Hip, vma: Vma, first: int, last: int) -> Stages:
         node.paging.forget_swapped(vma.count(first, last, SWAPPED))
         vma.move(first, last, NOWHERE)
         vma.allow(first, last, None)
+        vma.unpin(first, last)
         for svm in ranges:
             svm.release()
         if ranges and kfd.deferred is not None:
@@ -66,7 +66,7 @@ def mprotect(
     hip: Hip, thread: Thread, allocation: Allocation, part: tuple[int, int], rights: Rights
 ) -> Steps:
     """Pages of a buffer get other rights; GPUs map them anew."""
-    _only_svm(allocation, "mprotect")
+    only_svm(allocation, "mprotect")
     yield from locked(hip, thread, _mprotect(hip, allocation.vma, *allocation.pages(*part), rights))
 
 
@@ -94,56 +94,8 @@ def check_rights(hip: Hip, vma: Vma, first: int, last: int, *, write: bool) -> N
             )
 
 
-def host_register(hip: Hip, thread: Thread, allocation: Allocation, part: tuple[int, int]) -> Steps:
-    """hipHostRegister: pin pages, map them for DMA and on all GPUs that the process sees."""
-    _only_svm(allocation, "hipHostRegister")
-    if hip.node.host_spec.registration is None:
-        raise InputError(
-            [
-                Problem(
-                    "host_register: the CPU profile of this node says nothing of what pinning costs",
-                    path="system.node",
-                    legal="a CPU profile with `registration: {pin, pin_huge}`",
-                )
-            ]
-        )
-    yield from locked(hip, thread, _register(hip, allocation, *allocation.pages(*part)))
-
-
-def _register(hip: Hip, allocation: Allocation, first: int, last: int) -> Stages:
-    node, kfd, vma = hip.node, hip.kfd, allocation.vma
-    costs = node.host_spec.registration
-    assert costs is not None
-    in_vram = any(vma.count(first, last, VRAM + device.gpu.index) for device in node.devices)
-    if in_vram:
-        raise SimulatedFailure(
-            "hip_error", f"hipErrorInvalidValue: hipHostRegister of {vma.name!r}, part of which lies in VRAM"
-        )
-    yield Kind.HOST_ALLOC, node.driver.costs.ioctl
-    what = f"hipHostRegister of {vma.name!r}"
-    rights = vma.rights(first)
-    writable = rights is not None and rights.write
-    yield from node.paging.fault_in(vma, first, last, what, write=writable, trap=False)
-    pages = last - first + 1
-    huge = vma.huge_in(first, last) * HUGE_PAGES
-    yield Kind.PIN, (pages - huge) * costs.pin + huge * costs.pin_huge
-    yield Kind.DMA_MAP, pages * node.host_spec.pages.dma_map
-    yield Kind.PTE_WRITE, pages * node.driver.costs.pte_write
-
-    def mapped() -> None:
-        if vma.gone:
-            return
-        vma.pinned = True
-        state = host_state(vma.memory_node)
-        allocation.registered = (first, last)
-        for device in hip.visible:
-            region = kfd.region(vma, device.gpu.index)
-            region.map(first - vma.first, last - vma.first, state, hip.env.now)
-
-    yield Do(mapped)
-
-
-def _only_svm(allocation: Allocation, call: str) -> None:
+def only_svm(allocation: Allocation, call: str) -> None:
+    """Raises SimulatedFailure for memory that the program did not map itself."""
     if not allocation.is_svm:
         raise SimulatedFailure(
             "hip_error",

@@ -64,7 +64,7 @@ def _stages(hip: Hip, vma: Vma, first: int, last: int, target: int) -> Stages:
         raise SimulatedFailure(
             "hip_error", f"hipErrorInvalidValue: prefetch of {vma.name!r}, part of it is unmapped"
         )
-    if vma.pinned:
+    if not vma.movable(first, last):
         return  # migrate_vma finds nothing that it may move
     granule = node.driver.svm.default_granularity // PAGE_BYTES
     made = kfd.cover(first, last, granule_pages=granule, most_pages=node.range_pages)

@@ -26,12 +26,13 @@ def swap_out(hip: Hip, thread: Thread, allocation: Allocation, part: tuple[int, 
 
 
 def _swap_out(hip: Hip, vma: Vma, first: int, last: int) -> Stages:
-    if vma.pinned or vma.kind is not VmaKind.ANONYMOUS:
+    if vma.kind is not VmaKind.ANONYMOUS:
         return
-    pages = vma.count(first, last, RAM)
-    if pages:
-        yield from hip.kfd.invalidate(vma, first, last, Event.CLEAR, calls=pages)
-        yield from hip.node.paging.swap_out(vma, first, last)
+    for start, end in vma.movable(first, last):
+        pages = vma.count(start, end, RAM)
+        if pages:
+            yield from hip.kfd.invalidate(vma, start, end, Event.CLEAR, calls=pages)
+            yield from hip.node.paging.swap_out(vma, start, end)
 
 
 def collapse(hip: Hip, thread: Thread, allocation: Allocation, part: tuple[int, int]) -> Steps:
@@ -52,13 +53,13 @@ def collapse(hip: Hip, thread: Thread, allocation: Allocation, part: tuple[int, 
 def _collapse(hip: Hip, vma: Vma, first: int, last: int) -> Stages:
     huge, paging = hip.node.host_spec.huge, hip.node.paging
     assert huge is not None
-    if vma.pinned or vma.kind is not VmaKind.ANONYMOUS:
+    if vma.kind is not VmaKind.ANONYMOUS:
         return
     base = vma.first // HUGE_PAGES * HUGE_PAGES
     for block in vma.blocks(first, last):
         start = base + block * HUGE_PAGES
         end = start + HUGE_PAGES - 1
-        if vma.count(start, end, RAM) < HUGE_PAGES or vma.huge_in(start, end):
+        if vma.count(start, end, RAM) < HUGE_PAGES or vma.huge_in(start, end) or vma.pinned_in(start, end):
             continue
         yield from hip.kfd.invalidate(vma, start, end, Event.CLEAR)
         yield Kind.PAGE_ALLOC, huge.alloc
@@ -75,10 +76,12 @@ def compact(hip: Hip, thread: Thread) -> Steps:
 def _compact(hip: Hip, kfd: KfdProcess, vmas: Iterable[Vma]) -> Stages:
     cost, paging = hip.node.host_spec.pages, hip.node.paging
     for vma in vmas:
-        if vma.pinned or vma.gone or vma.kind is not VmaKind.ANONYMOUS:
+        if vma.gone or vma.kind is not VmaKind.ANONYMOUS:
             continue
-        pages = vma.count(vma.first, vma.last, RAM)
-        if pages:
-            yield from kfd.invalidate(vma, vma.first, vma.last, Event.CLEAR, calls=pages)
+        for first, last in vma.movable(vma.first, vma.last):
+            pages = vma.count(first, last, RAM)
+            if not pages:
+                continue
+            yield from kfd.invalidate(vma, first, last, Event.CLEAR, calls=pages)
             yield Kind.PAGE_ALLOC, pages * cost.alloc
             yield Kind.PAGE_COPY, paging.copy_ps(pages) + pages * (cost.migrate_setup + cost.migrate_finish)

@@ -11,7 +11,7 @@ from gpusim.engine.stages import Stages
 from gpusim.errors import InputError, Problem, SimulatedFailure
 from gpusim.linux.address_space import Rights
 from gpusim.rundata import ProcessData, StepData
-from gpusim.runtime import atomics, attributes, copies, mappings, memory, reclaim, xnack
+from gpusim.runtime import atomics, attributes, copies, mappings, memory, reclaim, registration, xnack
 from gpusim.runtime import prefetch as prefetching
 from gpusim.runtime.advice import Access, Advice
 from gpusim.runtime.allocation import Allocation
@@ -293,7 +293,7 @@ class Calls:
         yield from mappings.mprotect(self._hip, thread, allocation, part, rights)
 
     def host_register(self, thread: HostThread, allocation: Allocation, part: Part) -> Steps:
-        yield from mappings.host_register(self._hip, thread, allocation, part)
+        yield from registration.host_register(self._hip, thread, allocation, part)
 
     def swap_out(self, thread: HostThread, allocation: Allocation, part: Part) -> Steps:
         yield from reclaim.swap_out(self._hip, thread, allocation, part)

@@ -1,0 +1,98 @@
+"""hipHostRegister: a buffer object of KFD on a user pointer.
+
+The pages of the part are brought to RAM and pinned, and mapped on all GPUs that the process sees. They count against
+what KFD lets be pinned until the buffer is freed. Reclaim, compaction and migration leave them alone; munmap, mprotect
+and fork stop the queues (`driver/notifier.py`). Left out: hipHostUnregister.
+"""
+
+from __future__ import annotations
+
+from gpusim.driver.migrate import Trigger
+from gpusim.driver.page_tables import map_as_it_lies
+from gpusim.driver.svm_range import exclusively
+from gpusim.engine.stages import Do, Stages
+from gpusim.errors import InputError, Problem, SimulatedFailure
+from gpusim.kinds import Kind
+from gpusim.linux.address_space import HUGE_PAGES, VRAM, Vma
+from gpusim.runtime.allocation import Allocation
+from gpusim.runtime.hip import Hip, Steps, Thread
+from gpusim.runtime.mappings import check_rights, locked, only_svm
+from gpusim.runtime.memory import bring_back
+
+
+def host_register(hip: Hip, thread: Thread, allocation: Allocation, part: tuple[int, int]) -> Steps:
+    """Pin a part of a buffer (first byte and size), map it for DMA and on all GPUs that the process sees."""
+    only_svm(allocation, "hipHostRegister")
+    if hip.node.host_spec.registration is None:
+        raise InputError(
+            [
+                Problem(
+                    "host_register: the CPU profile of this node says nothing of what pinning costs",
+                    path="system.node",
+                    legal="a CPU profile with `registration: {pin, pin_huge}`",
+                )
+            ]
+        )
+    vma = allocation.vma
+    first, last = allocation.pages(*part)
+    check_rights(hip, vma, first, last, write=False)
+    yield from thread.stages(bring_back(hip, thread.chain, vma, first, last))
+    yield from locked(hip, thread, _register(hip, vma, first, last))
+
+
+def _register(hip: Hip, vma: Vma, first: int, last: int) -> Stages:
+    node, kfd = hip.node, hip.kfd
+    costs = node.host_spec.registration
+    assert costs is not None
+    yield Kind.HOST_ALLOC, node.driver.costs.ioctl
+    if vma.pinned_in(first, last):
+        raise SimulatedFailure(
+            "hip_error",
+            f"hipErrorHostMemoryAlreadyRegistered: hipHostRegister of {vma.name!r}, part of which is registered",
+        )
+    yield from _from_vram(hip, vma, first, last)
+    pages = last - first + 1
+    for start, end, rights in vma.parts(first, last):
+        what = f"hipHostRegister of {vma.name!r}"
+        writable = rights is not None and rights.write
+        yield from node.paging.fault_in(vma, start, end, what, write=writable, trap=False)
+    huge = vma.huge_in(first, last) * HUGE_PAGES
+    yield Kind.PIN, (pages - huge) * costs.pin + huge * costs.pin_huge
+    yield Kind.DMA_MAP, pages * node.host_spec.pages.dma_map
+    yield Kind.PTE_WRITE, pages * node.driver.costs.pte_write
+
+    def mapped() -> None:
+        if vma.gone:
+            return
+        vma.pin(first, last)
+        for device in hip.visible:
+            region = kfd.region(vma, device.gpu.index)
+            for start, end, rights in vma.parts(first, last):
+                if rights is not None:
+                    map_as_it_lies(region, vma, start, end, hip.env.now, writable=rights.write)
+
+    yield Do(mapped)
+
+
+def _from_vram(hip: Hip, vma: Vma, first: int, last: int) -> Stages:
+    """Who pins pages faults back what lies in VRAM, granule by granule, also where the CPU could reach it there."""
+    for device in hip.node.devices:
+        place = VRAM + device.gpu.index
+        page = first
+        while page <= last:
+            at = vma.where.find(place, page - vma.first, last - vma.first + 1)
+            if at < 0:
+                break
+            svm = hip.kfd.ranges.find(vma.first + at)
+            assert svm is not None  # pages lie in VRAM only as parts of ranges
+            granule = svm.granule(vma.first + at)
+            yield Kind.DRIVER_FIXED, hip.node.host_spec.pages.fault
+            move = device.migration.to_ram
+            yield from exclusively(svm, move(hip.kfd, vma, svm, *granule, Trigger.PAGEFAULT_CPU))
+            page = granule[1] + 1
+        if vma.held_at(first, last, place):
+            raise SimulatedFailure(
+                "hip_error",
+                f"hipErrorInvalidValue: hipHostRegister of {vma.name!r}: a CPU thread has faulted on a page of it in "
+                f"the VRAM of {device.gpu.name}, and waits for the lock that the driver holds",
+            )
