@@ -1,8 +1,8 @@
 """The answer in one sentence, with the metric behind it.
 
-What is answered: how the program ended if it died; else the steps that the first `expect` row speaks of;
-else, where no step takes most of the time, the whole program with its longest steps; else those kernels (or,
-without kernels, those steps) that took the most time together.
+What is answered: how the program ended if it died; else what the scenario's own sentences (`answer:`) say; else the
+steps that the first `expect` row speaks of; else, where no step takes most of the time, the whole program with its
+longest steps; else those kernels (or, without kernels, those steps) that took the most time together.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 from gpusim.result import text
 from gpusim.result.groups import StepGroup, grouped, working
 from gpusim.result.paths import rounds_of, step_name_of
+from gpusim.result.sentences import filled_in
+from gpusim.scenario.expression import first_metric
 
 if TYPE_CHECKING:
     from gpusim.rundata import Formula
@@ -27,10 +29,15 @@ _WAITING = ("synchronize", "wait", "record", "barrier", "sleep")
 _FIRST = 1.10  # a first pass slower than the rest by this factor is worth a word
 
 
-def answer(summary: dict[str, Any], expected: Sequence[str] = ()) -> dict[str, Any]:
+def answer(
+    summary: dict[str, Any], sentences: Sequence[str] = (), expected: Sequence[str] = ()
+) -> dict[str, Any]:
     """`{text, metric, value, unit}` of a summary whose other parts are complete."""
     if summary["outcome"] != "completed":
         return _died(summary)
+    said = filled_in(summary, sentences)
+    if said is not None:
+        return said
     makespan_ns = summary["makespan_ns"]
     group = _expected(summary["steps"], expected)
     if not group:
@@ -53,10 +60,12 @@ def answer(summary: dict[str, Any], expected: Sequence[str] = ()) -> dict[str, A
 def by_hand(summary: dict[str, Any], formulas: Mapping[int, Formula]) -> tuple[str | None, float | None]:
     """The formula of what is answered, held against the simulation, and how far it is from that; None if none is near.
 
-    Where the answer is the whole program, or how it ended, it is the longest step's that has one.
+    Where the answer is the whole program it is the longest step's that has one; a program that died has none.
     """
+    if summary["outcome"] != "completed":
+        return None, None
     steps = summary["steps"]
-    asked = str(summary["answer"]["metric"])
+    asked = first_metric(str(summary["answer"]["metric"]))
     name = step_name_of(asked)
     if name is None:
         total: dict[str, float] = {}

@@ -11,6 +11,7 @@
 | `attribution.KIND` | fraction of the makespan; 0 for a kind that did not occur |
 | `steps.NAME[i][rank].FIELD` | one step; FIELD is `duration_ns`, `bytes`, `attribution.KIND`, ... |
 | `steps.NAME[a:b].FIELD.STATISTIC`, `[*]` | over several steps; see `STATISTICS` |
+| `A / B`, `A - (B + C)`, `2 * A` | calculated from several; see `gpusim.scenario.expression` |
 
 Slices count as Python's do. An index that is left out means all of that level.
 """
@@ -24,7 +25,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from gpusim.errors import InputError, Problem
-from gpusim.scenario.metrics import KINDS, STATISTICS, STEP_FIELDS, WORDS
+from gpusim.scenario import expression
+from gpusim.scenario.metrics import KINDS, STATISTICS, STEP_FIELDS, WORDS, symbol_of
 
 Value = int | float | str | None
 
@@ -42,7 +44,12 @@ _SELECTORS = re.compile(r"(?:\[[^\[\]]*\])*$")
 
 
 def lookup(summary: Mapping[str, Any], path: str) -> Value:
-    """The value of one metric. Raises InputError, with the nearest metric, when there is none."""
+    """The value of one metric, or of what is calculated from several.
+
+    Raises InputError, with the nearest metric, when there is none.
+    """
+    if expression.is_calculated(path):
+        return expression.evaluate(expression.parse(path), lambda part: _number(summary, part))
     root, _, rest = path.partition(".")
     if not rest and path in _SCALARS:
         return summary[path]  # type: ignore[no-any-return]
@@ -67,29 +74,16 @@ def lookup(summary: Mapping[str, Any], path: str) -> Value:
 
 
 def unit_of(path: str) -> str | None:
-    """`ns`, `bytes`, `GB/s`, `fraction`, or None for counts and words. Works on the path alone."""
-    parts = path.split(".")
-    if parts[-1] == "count":
-        return None
-    if parts[-1] in STATISTICS and len(parts) > 2:
-        parts = parts[:-1]
-    last = parts[-1]
-    if "attribution" in parts[:-1] or last.endswith("_fraction"):
-        return "fraction"
-    if last.endswith("_gb_per_s"):
-        return "GB/s"
-    if last.endswith("_ns"):
-        return "ns"
-    if last == "bytes" or last.endswith("_bytes"):
-        return "bytes"
-    return "s" if last.endswith("_s") else None
+    """`ns`, `s`, `bytes`, `GB/s`, `fraction`, or None for counts and words. Works on the path alone."""
+    symbol = symbol_of(path)
+    return None if symbol == "word" else symbol
 
 
 def names(summary: Mapping[str, Any]) -> Iterator[str]:
     """Every metric that this result has, as `lookup` takes it."""
     yield from _SCALARS
     for root in _PLAIN:
-        yield from (f"{root}.{leaf}" for leaf in _leaves(summary[root]))
+        yield from (f"{root}.{leaf}" for leaf in _leaves(summary[root] or {}))
     for root in ("links", "resources"):
         yield from (f"{root}.{name}.{field}" for name, use in summary[root].items() for field in use)
     for process in summary["processes"]:
@@ -104,8 +98,11 @@ def names(summary: Mapping[str, Any]) -> Iterator[str]:
 
 
 def step_name_of(path: str) -> str | None:
-    """The step's name in a path such as `steps.blur[0].duration_ns`; None for other metrics."""
-    root, _, rest = path.partition(".")
+    """The step's name in a path such as `steps.blur[0].duration_ns`; None for other metrics.
+
+    Of an expression: that of its first metric.
+    """
+    root, _, rest = expression.first_metric(path).partition(".")
     named, field, _ = _split_field(rest)
     return _SELECTORS.sub("", named) if root == "steps" and field else None
 
@@ -135,6 +132,14 @@ def statistic(values: Sequence[float], name: str) -> float | int | None:
     if name in ("min", "max"):
         return ordered[0 if name == "min" else -1]
     return ordered[-(-int(name[1:]) * len(ordered) // 100) - 1]
+
+
+def _number(summary: Mapping[str, Any], path: str) -> float | None:
+    value = lookup(summary, path)
+    if isinstance(value, str):
+        message = "is a word, which cannot be calculated with"
+        raise InputError([Problem(message, path=path, legal="metrics that are numbers")])
+    return value
 
 
 def _steps(summary: Mapping[str, Any], path: str, rest: str) -> Value:

@@ -77,7 +77,7 @@ def build(scenario: Scenario, data: RunData) -> dict[str, Any]:
         "not_modelled": list(data.not_modelled),
         "engine": dict(data.engine),
     }
-    summary["answer"] = answer(summary, [str(row.metric) for row in scenario.expect or ()])
+    summary["answer"] = answer(summary, scenario.answer, [str(row.metric) for row in scenario.expect or ()])
     summary["formula"], summary["formula_off"] = by_hand(summary, data.formulas)
     return summary
 

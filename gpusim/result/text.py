@@ -56,7 +56,8 @@ def percent(fraction: float | None, digits: int = 1) -> str:
     least = 10.0**-digits
     if 0 < 100 * fraction < least / 2:
         return f"<{least:g} %"
-    return f"{100 * fraction:.{digits}f} %"
+    shown = f"{100 * fraction:.{digits}f}"
+    return f"{shown.removeprefix('-') if float(shown) == 0 else shown} %"
 
 
 def value(number: object, unit: str | None) -> str:

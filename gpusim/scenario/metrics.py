@@ -12,8 +12,9 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from gpusim import quantity
-from gpusim.errors import Problem
+from gpusim.errors import InputError, Problem
 from gpusim.kinds import Kind
+from gpusim.scenario import expression
 from gpusim.scenario.paths import listed, nearest
 
 STATISTICS = ("min", "max", "mean", "p50", "p95", "p99", "sum", "count")
@@ -50,10 +51,25 @@ _INDEX = re.compile(r"\[\s*(\*|-?\d*(?::-?\d*){0,2})\s*\]")
 
 
 def check_metric(metric: str, steps: Mapping[str, int], processes: Collection[str]) -> Problem | None:
-    """What is wrong with a metric path, without a place; None if nothing is.
+    """What is wrong with a metric, or with what is calculated from several, without a place; None if nothing is.
 
     `steps` says how often the program does the steps of each name; `processes` are names with ranks.
     """
+    if not expression.is_calculated(metric):
+        return _metric(metric, steps, processes)
+    try:
+        node = expression.parse(metric)
+        for part in expression.metrics(node):
+            problem = _metric(part, steps, processes)
+            if problem is not None:
+                return problem
+        expression.unit(node, symbol_of)
+    except InputError as error:
+        return error.problems[0]
+    return None
+
+
+def _metric(metric: str, steps: Mapping[str, int], processes: Collection[str]) -> Problem | None:
     root, _, rest = metric.partition(".")
     if metric in SCALARS:
         return None
@@ -118,8 +134,13 @@ def _split(rest: str) -> list[str]:
     return re.findall(r"(?:[^.\[\]]|\[[^\[\]]*\])+|[\[\]]", rest) or [rest]
 
 
-def unit_of(metric: str) -> str | None:
-    """`time`, `size`, `rate`, `fraction`, `word`, or None for plain numbers."""
+def symbol_of(metric: str) -> str | None:
+    """`ns`, `s`, `bytes`, `GB/s`, `fraction`, `word`, or None for plain numbers. Works on the text alone.
+
+    Raises InputError for an expression that cannot be read or whose units do not go together.
+    """
+    if expression.is_calculated(metric):
+        return expression.unit(expression.parse(metric), symbol_of)
     parts = metric.split(".")
     if parts[-1] == "count":
         return None
@@ -130,10 +151,17 @@ def unit_of(metric: str) -> str | None:
         return "fraction"
     if last in WORDS:
         return "word"
-    for end, unit in (("_gb_per_s", "rate"), ("_ns", "time"), ("_s", "time"), ("bytes", "size")):
+    for end, unit in (("_gb_per_s", "GB/s"), ("_ns", "ns"), ("_s", "s"), ("_bytes", "bytes")):
         if last.endswith(end):
             return unit
-    return None
+    return "bytes" if last == "bytes" else None
+
+
+def unit_of(metric: str) -> str | None:
+    """`time`, `size`, `rate`, `fraction`, `word`, or None for plain numbers."""
+    names = {"ns": "time", "s": "time", "bytes": "size", "GB/s": "rate"}
+    symbol = symbol_of(metric)
+    return names.get(symbol, symbol) if symbol is not None else None
 
 
 def check_amount(metric: str, value: Any, *, tolerance: bool = False) -> Problem | None:

@@ -44,8 +44,8 @@ class Reader:
         parts.kernels = self._named(KernelSpec, values, ("kernels",))
         values["processes"] = self._processes(values.get("processes"), parameters, substitution.used, parts)
         values["expect"] = self._expect(values.get("expect"))
-        for key in ("processes", "expect"):
-            if values[key] is None:
+        for key in ("processes", "expect", "answer"):
+            if values.get(key, 0) is None:
                 del values[key]
         if isinstance(raw_parameters, dict):
             self._unused(raw_parameters, substitution.used)

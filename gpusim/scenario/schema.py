@@ -231,6 +231,12 @@ class Scenario(Spec):
     version: Literal[1] = Field(description="of the language")
     name: Name = Field(description="short; results/<name>/ is where results go")
     question: Text = Field(default="", description="what the run is to answer")
+    answer: tuple[Text, ...] = Field(
+        default=(),
+        description="sentences that answer the question, with metrics in braces: `A pass takes "
+        "{steps.pass.duration_ns}.`; those that speak of steps which a run does not do are left out of its answer. "
+        "The first metric is the answer's value. Default: made up from the steps",
+    )
     system: System = Field(description="the machine")
     driver: Driver = Field(default_factory=Driver, description="the driver")
     overrides: dict[str, bool | int | float | str] = Field(

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
-from typing import Any
 
 from gpusim import quantity
-from gpusim.scenario import metrics
 from gpusim.scenario.mistakes import Mistakes, shown
-from gpusim.scenario.parts import Parts, ProcessPart, StepPart, is_amount
+from gpusim.scenario.parts import Parts, ProcessPart, StepPart
 from gpusim.scenario.paths import TreePath, listed, nearest
 from gpusim.scenario.resolve import ResolvedSystem
 from gpusim.scenario.schema import Buffer
 from gpusim.scenario.validate_files import check_faults, check_file_step
+from gpusim.scenario.validate_metrics import check_metrics
 from gpusim.scenario.words import DEVICE_ALLOCATORS, Allocator, FileSystem
 from gpusim.workload.kernel import KEY_NEEDED, KEYS_IGNORED, KEYS_OF_PATTERNS, KernelSpec
-from gpusim.workload.steps.control import Repeat
 from gpusim.workload.steps.files import FileTransfer
 
 _VISIBLE = ("ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES")
@@ -56,7 +54,7 @@ class Checker:
         if self.parts.scenario is not None:
             files = sorted({name for process in self.parts.processes for name in process.files})
             check_faults(self.parts.scenario.faults, files, self.mistakes, self._known)
-        self._expect()
+        check_metrics(self.parts, self.mistakes)
 
     def _kernel(self, path: TreePath, kernel: KernelSpec) -> None:
         for key, patterns in KEYS_OF_PATTERNS.items():
@@ -258,50 +256,6 @@ class Checker:
         ranks = Counter(process.name for process in self.parts.processes)
         one = [f"{p.name}[{p.rank}]" for p in self.parts.processes if ranks[p.name] > 1]
         return [*ranks, *one]
-
-    def _expect(self) -> None:
-        rows: Any = self.parts.tree.get("expect")
-        if not isinstance(rows, list):
-            return
-        times = self._times()
-        ranks = Counter(process.name for process in self.parts.processes)
-        names = {
-            process.name if ranks[process.name] == 1 else f"{process.name}[{process.rank}]"
-            for process in self.parts.processes
-        }
-        for index, row in enumerate(rows):
-            if not isinstance(row, dict) or not isinstance(metric := row.get("metric"), str):
-                continue
-            problem = metrics.check_metric(metric, times, names)
-            found = {"metric": problem}
-            for key in ("value", "tolerance"):
-                if problem is None and is_amount(said := row.get(key)):
-                    found[key] = metrics.check_amount(metric, said, tolerance=key == "tolerance")
-            for key, wrong in found.items():
-                if wrong is not None:
-                    self.mistakes.report(
-                        ("expect", index, key),
-                        wrong.message,
-                        read=wrong.read,
-                        legal=wrong.legal,
-                        nearest=wrong.nearest,
-                    )
-
-    def _times(self) -> dict[str, int]:
-        """How often the program does the steps of each name, ranks and rounds counted."""
-        times: Counter[str] = Counter()
-        for process in self.parts.processes:
-            rounds: dict[TreePath, int] = {
-                (*step.path, "repeat"): step.step.args.times
-                for step in process.steps
-                if step.step is not None and isinstance(step.step.args, Repeat)
-            }
-            for step in process.steps:
-                turns = 1
-                for outer, number in rounds.items():
-                    turns *= number if step.path[: len(outer)] == outer else 1
-                times[step.name or step.verb] += turns
-        return dict(times)
 
 
 def _visible(count: int, text: str) -> int:

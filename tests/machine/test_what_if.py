@@ -16,9 +16,12 @@ FOLDER = Path(__file__).parents[2] / "scenarios"
 
 @cache
 def scenario(name):
-    small = {"first_touch": "512MiB", "prefetch_or_fault": "256MiB"}
-    sets = {"processes.app.buffers.x.size": small[name]} if name in small else None
-    return gs.load(FOLDER / f"{name}.yaml", set=sets)
+    sets = {
+        "first_touch": {"processes.app.buffers.x.size": "512MiB"},
+        "prefetch_or_fault": {"processes.app.buffers.x.size": "256MiB", "parameters.prefetch": False},
+        "zero_copy": {"parameters.copy": False},
+    }
+    return gs.load(FOLDER / f"{name}.yaml", set=sets.get(name))
 
 
 @cache

@@ -1,12 +1,13 @@
 """The answer in one sentence."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
 from gpusim.result import Result, text
 from gpusim.result.summary import build
-from gpusim.rundata import ProcessData
+from gpusim.rundata import Formula, ProcessData
 from tests import synthetic
 
 
@@ -107,3 +108,38 @@ def test_no_step_takes_most_of_the_time_so_the_whole_leads(scenario):
     assert found["text"].startswith(f"The whole program takes {text.time(data.makespan_ps / 1000)}; ")
     longest = f"`a` ({text.time(third / 1000)}), `b` ({text.time(third // 2 / 1000)}) and `c` ("
     assert longest in found["text"]
+
+
+def test_a_scenario_says_itself_what_answers_its_question(scenario):
+    asked = scenario.with_(
+        answer=["The fill takes {steps.fill.duration_ns}, {steps.fill.duration_ns / makespan_ns :%} of all."]
+    )
+    data = synthetic.first_touch()
+    found = answer(asked, data)
+    share = text.percent(1.1e9 / (data.makespan_ps / 1000))
+    assert found["text"] == f"The fill takes 1.10 s, {share} of all."
+    assert (found["metric"], found["value"], found["unit"]) == ("steps.fill.duration_ns", 1.1e9, "ns")
+
+
+def test_sentences_about_what_a_run_does_not_do_are_left_out(scenario):
+    """Loading checks names; a run may leave out steps by `when`, here the synthetic one."""
+    sentences = ["{steps.nothing.bytes} moved.", "{faults.serviced} faults.", "{links.none.bytes} crossed."]
+    found = answer(SimpleNamespace(**vars_of(scenario), answer=sentences), synthetic.first_touch())
+    assert found["text"] == "2,048 faults."
+    assert (found["metric"], found["value"], found["unit"]) == ("faults.serviced", 2048, None)
+
+
+def test_without_a_sentence_that_fits_the_answer_is_made_up(scenario):
+    other = SimpleNamespace(**vars_of(scenario), answer=["{steps.nothing.bytes} moved.", "No number at all."])
+    assert answer(other, synthetic.first_touch()) == answer(scenario, synthetic.first_touch())
+
+
+def test_a_program_that_died_has_no_formula(scenario):
+    data = synthetic.died()
+    data.formulas = {0: Formula("1 + 1", 2)}
+    made = build(scenario, data)
+    assert (made["formula"], made["formula_off"]) == (None, None)
+
+
+def vars_of(scenario):
+    return {"name": scenario.name, "question": scenario.question, "expect": ()}

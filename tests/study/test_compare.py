@@ -17,7 +17,7 @@ FOLDER = Path(__file__).parents[2] / "scenarios"
 
 @cache
 def run(record="summary", seed=0, size="64MiB", **sets):
-    given = {key.replace("__", "."): value for key, value in sets.items()}
+    given = {"parameters.prefetch": False} | {key.replace("__", "."): value for key, value in sets.items()}
     scenario = gs.load(
         FOLDER / "prefetch_or_fault.yaml", set={"processes.app.buffers.x.size": size} | given, seed=seed
     )

@@ -19,9 +19,10 @@ FOLDER = Path(__file__).parents[2] / "scenarios"
 
 @cache
 def run(name, **sets):
+    one_way = {"parameters.copy": False} if name == "zero_copy" else {}
     return gs.run(
         FOLDER / f"{name}.yaml",
-        set={key.replace("__", "."): value for key, value in sets.items()},
+        set=one_way | {key.replace("__", "."): value for key, value in sets.items()},
         record="spans",
     )
 
