@@ -8,7 +8,7 @@ from typing import Protocol
 from gpusim.engine.flows import Hop
 from gpusim.hardware.drive import Drive, Route
 from gpusim.hardware.fabric import Fabric
-from gpusim.linux.stack_spec import StackKind
+from gpusim.linux.stack_spec import StackKind, stack_capacity
 
 Done = Callable[[], None]
 
@@ -164,12 +164,7 @@ class Stack:
 
     @property
     def capacity(self) -> int:
-        sizes = [member.capacity for member in self.members]
-        if self.kind is StackKind.MD_RAID0:
-            return len(sizes) * min(sizes)
-        if self.kind is StackKind.LVM:
-            return sum(sizes)
-        return min(sizes)
+        return stack_capacity(self.kind, [member.capacity for member in self.members])
 
     @property
     def pci(self) -> str | None:

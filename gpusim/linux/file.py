@@ -11,6 +11,8 @@ from gpusim.linux.page_cache import Block
 from gpusim.linux.stack_spec import StackKind
 
 _EXT = ("ext4", "ext3")
+#: what pread and pwrite say of what is no file with bytes at offsets
+_NO_BYTES = {"directory": "EISDIR", "fifo": "ESPIPE", "socket": "ESPIPE"}
 _JOURNALED = ("ext4", "ext3", "xfs")
 
 
@@ -43,6 +45,16 @@ class Mapping(Protocol):
         ...
 
 
+class Volume:
+    """A device that files lie on: its size, and what they take of it (bytes)."""
+
+    __slots__ = ("capacity", "used")
+
+    def __init__(self, capacity: int) -> None:
+        self.capacity = capacity
+        self.used = 0
+
+
 class Inode:
     """What the kernel keeps of a file: length, pages in memory, and what is not on the drive yet.
 
@@ -61,12 +73,24 @@ class Inode:
         "name",
         "size",
         "streams",
+        "volume",
         "waiting",
         "writing",
     )
 
-    def __init__(self, name: str, size: int, device: BlockDevice, *, memory_only: bool = False) -> None:
+    def __init__(
+        self,
+        name: str,
+        size: int,
+        device: BlockDevice,
+        *,
+        memory_only: bool = False,
+        volume: Volume | None = None,
+    ) -> None:
         self.name = name
+        self.volume = volume  # None: it has no end, as tmpfs, whose room is that of memory
+        if volume is not None:
+            volume.used += size
         self.size = size
         self.device = device
         self.memory_only = memory_only  # tmpfs: its pages are the file
@@ -117,6 +141,7 @@ class File:
         "inode",
         "mount_options",
         "name",
+        "no_bytes",
         "supports_o_direct",
         "type",
     )
@@ -137,6 +162,9 @@ class File:
         self.filesystem = filesystem
         self.mount_options = mount_options
         self.type = file_type
+        self.no_bytes = _NO_BYTES.get(
+            file_type
+        )  # the error of reading and writing, where there is nothing to
         self.supports_o_direct = supports_o_direct
         self.dio_offset_align = dio_offset_align
         self.dio_mem_align = dio_mem_align

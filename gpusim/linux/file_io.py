@@ -59,10 +59,14 @@ class FileIo:
     def pread(self, file: File, offset: int, size: int, *, direct: bool = False) -> Bytes:
         """Read into host memory, through the page cache or directly."""
         inode = file.inode
-        size = max(0, min(size, inode.size - offset))
         costs = self.costs
+        if file.no_bytes is not None:
+            yield Kind.FILE_SYSTEM, costs.syscall
+            raise CallError(file.no_bytes)
         if direct:
             self._check_direct(file, offset, size)
+        size = max(0, min(size, inode.size - offset))
+        if direct:
             yield from self._direct_read(inode, offset, size, HOST, costs.syscall + costs.direct)
             return size
         reached = yield Kind.FILE_SYSTEM, costs.syscall
@@ -136,6 +140,11 @@ class FileIo:
     def pwrite(self, file: File, offset: int, size: int, *, direct: bool = False) -> Bytes:
         """Write from host memory, into the page cache or directly."""
         inode, costs, cache = file.inode, self.costs, self.cache
+        if file.no_bytes is not None:
+            yield Kind.FILE_SYSTEM, costs.syscall
+            raise CallError(file.no_bytes)
+        if offset + size > inode.size:
+            self._claim(file, offset + size)
         if direct:
             self._check_direct(file, offset, size)
             yield from self._direct_write(inode, offset, size, HOST, costs.syscall + costs.direct)
@@ -200,8 +209,17 @@ class FileIo:
             yield Transfer(Kind.WRITEBACK, partial(self.writeback.sync, inode))
 
     @staticmethod
+    def _claim(file: File, end: int) -> None:
+        """May the file become so long? Raises CallError ENOSPC: a block device ends, and so does what files lie on."""
+        inode, volume = file.inode, file.inode.volume
+        if file.type == "block" or (volume is not None and volume.used + end - inode.size > volume.capacity):
+            raise CallError("ENOSPC")
+
+    @staticmethod
     def _grow(inode: Inode, end: int) -> None:
         if end > inode.size:
+            if inode.volume is not None:
+                inode.volume.used += end - inode.size
             inode.size = end
             inode.extended = True
 
@@ -244,6 +262,8 @@ class FileIo:
                 yield REACH
                 return size
         if write:
+            if offset + size > inode.size:
+                self._claim(file, offset + size)
             yield from self._direct_write(inode, offset, size, gpu, cost)
         else:
             yield from self._direct_read(inode, offset, size, gpu, cost)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import StrEnum
 
 from pydantic import Field
@@ -30,3 +31,10 @@ class StackSpec(Spec):
     rate: Rate | None = Field(
         default=None, gt=0, description="dm_crypt: bytes per second that the CPUs encrypt"
     )
+
+
+def stack_capacity(kind: StackKind, sizes: Sequence[int]) -> int:
+    """Bytes that members of these sizes make together."""
+    if kind is StackKind.MD_RAID0:
+        return len(sizes) * min(sizes)
+    return sum(sizes) if kind is StackKind.LVM else min(sizes)

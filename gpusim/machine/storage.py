@@ -13,7 +13,7 @@ from gpusim.hardware.drive_spec import DriveSpec
 from gpusim.hardware.fabric import Fabric
 from gpusim.linux.address_space import HostMemory
 from gpusim.linux.block_device import BlockDevice, Disk, Stack
-from gpusim.linux.file import File, Inode
+from gpusim.linux.file import File, Inode, Volume
 from gpusim.linux.file_io import PAGE_CACHE_LINK, FileIo
 from gpusim.linux.host_spec import HostSpec
 from gpusim.linux.page_cache import PageCache
@@ -55,6 +55,7 @@ class Storage:
         self.devices: dict[str, BlockDevice] = {
             name: Disk(drive, fabric) for name, drive in self.drives.items()
         }
+        self._volumes: dict[str, Volume] = {}
         self.link_names = [link for drive in self.drives.values() for link in drive.links]
         self.memory_names = [fabric.memory_of(numa) for numa in range(fabric.numa_nodes)]
         self._inodes: dict[tuple[str, str, str], Inode] = {}
@@ -94,7 +95,9 @@ class Storage:
         inode = self._inodes.get(key)
         if inode is None:
             memory_only = declared.filesystem is FileSystem.TMPFS
-            inode = Inode(name, declared.size, self.devices[declared.drive], memory_only=memory_only)
+            device = self.devices[declared.drive]
+            volume = None if memory_only else self._volumes.setdefault(device.name, Volume(device.capacity))
+            inode = Inode(name, declared.size, device, memory_only=memory_only, volume=volume)
             self._inodes[key] = inode
             self._fill(inode, 1.0 if memory_only else declared.cached)
         return File(

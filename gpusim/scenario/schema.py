@@ -184,7 +184,9 @@ class InjectedFault(Spec):
     errno: Errno | None = Field(default=None, description="the error that is returned")
     short: Fraction | None = Field(default=None, description="instead of an error: this share of the bytes")
     probability: Fraction | None = Field(default=None, description="of each call")
-    at: tuple[int, ...] = Field(default=(), description="instead of a probability: these calls, from 0")
+    at: tuple[Annotated[int, Field(ge=0)], ...] = Field(
+        default=(), description="instead of a probability: these calls, from 0"
+    )
 
 
 class Policy(Spec):

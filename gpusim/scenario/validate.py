@@ -11,9 +11,9 @@ from gpusim.scenario.parts import Parts, ProcessPart, StepPart
 from gpusim.scenario.paths import TreePath, listed, nearest
 from gpusim.scenario.resolve import ResolvedSystem
 from gpusim.scenario.schema import Buffer
-from gpusim.scenario.validate_files import check_faults, check_file_step
+from gpusim.scenario.validate_files import check_faults, check_file_step, check_files, check_room
 from gpusim.scenario.validate_metrics import check_metrics
-from gpusim.scenario.words import DEVICE_ALLOCATORS, Allocator, FileSystem
+from gpusim.scenario.words import DEVICE_ALLOCATORS, Allocator
 from gpusim.workload.kernel import KEY_NEEDED, KEYS_IGNORED, KEYS_OF_PATTERNS, KernelSpec
 from gpusim.workload.steps.files import FileTransfer
 
@@ -51,6 +51,8 @@ class Checker:
                 message = f"two processes are called {process.name!r}"
                 self.mistakes.report((*process.path, "name"), message, legal="one name each; see `count`")
             self._process(process)
+        if self.machine is not None:
+            check_room(self.parts.processes, self.machine, self.mistakes)
         if self.parts.scenario is not None:
             files = sorted({name for process in self.parts.processes for name in process.files})
             check_faults(self.parts.scenario.faults, files, self.mistakes, self._known)
@@ -87,7 +89,8 @@ class Checker:
                 legal=f"at most {quantity.write_size(_MOST_BYTES)}",
                 key=True,
             )
-        self._files(process)
+        if self.machine is not None:
+            check_files(process, self.machine, self.mistakes, self._known)
         events = {str(step.raw_args.get("event")) for step in process.steps if step.verb == "record"}
         working = {step.stream for step in process.steps if step.verb not in ("synchronize", "record")}
         names: dict[str, TreePath] = {}
@@ -103,21 +106,6 @@ class Checker:
                 streams = [stream for stream in working if stream is not None]
                 where = (*step.path, "stream")
                 self._known(where, step.stream, streams, "stream that another step puts work on")
-
-    def _files(self, process: ProcessPart) -> None:
-        machine = self.machine
-        if machine is None or not process.files:
-            return
-        where: TreePath = (*process.path, "files")
-        if "io" not in machine.cpu:
-            self.mistakes.report(where, "the CPU profile of the node has no numbers for file I/O", key=True)
-        devices = [*machine.drives, *(str(stack.get("name")) for stack in machine.node.get("stacks") or ())]
-        for name, file in process.files.items():
-            if file is None:
-                continue
-            self._known((*where, name, "drive"), file.drive, devices, "drive of the node")
-            if file.filesystem is FileSystem.TMPFS and file.cached:
-                self._ignored((*where, name, "cached"), "filesystem tmpfs", "a file system on a drive")
 
     def _gpus(self, process: ProcessPart) -> list[str] | None:
         """The GPUs as the process sees them; None when that cannot be told."""

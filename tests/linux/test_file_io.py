@@ -176,3 +176,13 @@ def test_files_in_tmpfs_never_reach_a_drive():
     took, _ = rig.time(rig.io.pread(file, 0, MIB))
     assert took < 140 * US
     assert rig.network.use("nvme0.write").amount == rig.network.use("nvme0.read").amount == 0
+
+
+def test_a_direct_read_over_the_end_of_an_odd_file_stops_there():
+    """What is asked for has to be aligned, not what is left of the file."""
+    rig, got = Rig(), []
+    file = rig.file(10_000)
+    rig.time(moved(rig.io.pread(file, 8192, 4096, direct=True), got))
+    assert got == [10_000 - 8192]
+    with pytest.raises(CallError, match="EINVAL"):
+        rig.time(rig.io.pread(file, 8192, 10_000 - 8192, direct=True))

@@ -62,3 +62,51 @@ def test_what_cannot_be_is_refused_at_its_place(old: str, new: str, path: str, m
 
 def test_a_default_written_out_is_no_mistake() -> None:
     loader.loads(RIGHT.replace("size: 8GiB}}\n", "depth: 1, bounce: pageable, direct: false}}\n"))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "path", "message"),
+    [
+        (
+            "{file: f, buffer: x, io_size: 1MiB, size: 8GiB}",
+            "{file: [], buffer: x, io_size: 1MiB}",
+            "file",
+            "names no",
+        ),
+        ("size: 8GiB, filesystem", "size: 4TB, filesystem", "files.f.size", "nvme0 has no room for it"),
+        (
+            "drive: nvme0}",
+            "drive: nvme0, dio_offset_align: 3B}",
+            "dio_offset_align",
+            "statx reports powers of two",
+        ),
+        ("at: [0]", "at: [-1]", "faults[0].at[0]", "must be at least 0"),
+    ],
+)
+def test_what_no_machine_has_is_refused(old: str, new: str, path: str, message: str) -> None:
+    found = problem(old, new)
+    assert found.path.endswith(path)
+    assert message in found.message
+    assert found.line is not None
+
+
+def test_files_share_the_room_of_their_drive() -> None:
+    """Two of 2 TB do not fit on 3.84 TB; ranks share what they declare alike, and tmpfs lies in memory."""
+    two = (
+        "files: {f: {size: 2TB, filesystem: xfs, drive: nvme0}, g: {size: 2TB, filesystem: FS, drive: nvme0}}"
+    )
+    one = "files: {f: {size: 8GiB, filesystem: xfs, drive: nvme0}}"
+    assert problem(one, two.replace("FS", "xfs")).path.endswith("files.g.size")
+    loader.loads(RIGHT.replace(one, two.replace("FS", "tmpfs")))
+    ranks = RIGHT.replace("- name: app", "- name: app\n    count: 4").replace("size: 8GiB, f", "size: 2TB, f")
+    assert len(loader.loads(ranks).processes) == 4
+
+
+@pytest.mark.parametrize(("stack", "room"), [("vg0", "7.68TB"), ("md0", "7.68TB"), ("md1", "3.84TB")])
+def test_a_stack_has_the_room_of_its_members(stack: str, room: str) -> None:
+    text = RIGHT.replace("mi300x-7nvme", "mi300x-stacks").replace("drive: nvme0", f"drive: {stack}")
+    loader.loads(text.replace("size: 8GiB, f", f"size: {room}, f"))
+    with pytest.raises(InputError, match=f"{stack} has no room"):
+        loader.loads(
+            text.replace("size: 8GiB, f", f"size: {room.replace('8TB', '9TB').replace('4TB', '5TB')}, f")
+        )
