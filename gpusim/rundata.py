@@ -124,10 +124,11 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class IoTotal:
-    """File requests of one path (`fastpath`, `fallback`, `posix`) in one direction; the `io` table has them one by one.
+    """File requests of one path (fastpath, fallback, posix, rejected) in one direction; the `io` table has each.
 
     `kinds` says what they spent their time on, all requests together; None when recording is off. `limits` says how
-    much of what could limit them was in use meanwhile, as fractions: drive, link, memory, lock, submitter.
+    much of what could limit them was in use meanwhile, as fractions: drive, link, memory, lock, pool, host functions,
+    submitter.
     """
 
     path: str

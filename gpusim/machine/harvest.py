@@ -221,30 +221,46 @@ def _uses(machine: Machine, makespan: int) -> list[ResourceUse]:
     uses.extend(
         _use(lock.use, lock.use.name, "lock", None, until_ps=makespan) for lock in windows if lock.waited
     )
-    uses.extend(_file_uses(machine))
+    uses.extend(_file_uses(machine, makespan))
     return uses
 
 
-def _file_uses(machine: Machine) -> Iterator[ResourceUse]:
+def _file_uses(machine: Machine, makespan: int) -> Iterator[ResourceUse]:
     """Locks and threads of file I/O, as far as they were used."""
     for lock in machine.hipfiles.ais.locks:
         if lock.turns:
-            yield _use(lock.use, lock.name, "lock", None)
+            yield _use(lock.use, lock.name, "lock", None, until_ps=makespan)
     for library in machine.hipfiles.libraries.values():
         if library.host_functions.grants:
-            yield _use(library.host_functions.use, library.host_functions.name, "worker", None)
+            functions = library.host_functions
+            yield _use(functions.use, functions.name, "worker", None, until_ps=makespan)
+        pool = library.pool
+        if pool.used:
+            yield _use(pool.use, pool.name, "worker", None, until_ps=makespan, lanes=pool.threads)
 
 
 def _use(
-    timeline: Timeline, name: str, group: str, capacity: float | None, *, until_ps: int | None = None
+    timeline: Timeline,
+    name: str,
+    group: str,
+    capacity: float | None,
+    *,
+    until_ps: int | None = None,
+    lanes: int = 1,
 ) -> ResourceUse:
-    """Who may go on after the programs have ended (an engine whose program has died) is looked at `until_ps` only."""
+    """Who may go on after the programs have ended (an engine whose program has died) is looked at `until_ps` only.
+
+    Of several equal `lanes` it is the mean that counts.
+    """
     rows = timeline.rows()
     busy_ps = timeline.busy_ps
     if until_ps is not None:
         rows = [
             (start, min(busy, until_ps - start), amount) for start, busy, amount in rows if start < until_ps
         ]
+        busy_ps = sum(busy for _, busy, _ in rows)
+    if lanes > 1:
+        rows = [(start, busy // lanes, amount) for start, busy, amount in rows]
         busy_ps = sum(busy for _, busy, _ in rows)
     carries_bytes = group in ("link", "memory", "engine")
     return ResourceUse(

@@ -15,7 +15,7 @@ from gpusim.runtime.files import Files
 from gpusim.runtime.hip import Hip
 from gpusim.runtime.hipfile.config import Configuration
 from gpusim.runtime.hipfile.faults import Fault, Injector
-from gpusim.runtime.hipfile.library import HipFile
+from gpusim.runtime.hipfile.library import HOST_FUNCTIONS, POOL, HipFile
 from gpusim.runtime.io_log import IoLog, Series
 from gpusim.scenario.schema import HipFile as Declared
 from gpusim.scenario.schema import InjectedFault, Process, Scenario
@@ -170,11 +170,14 @@ def _in_use(uses: list[ResourceUse], start_ps: int, end_ps: int) -> dict[str, fl
             sort = "link" if use.name.startswith(("gpu[", "switch", "socket")) else "drive"
         elif use.group == "lock" and use.name.endswith(".svms"):
             sort = None
+        elif use.group == "worker":
+            sort = _WORKERS.get(use.name.rpartition(".")[2])
         if sort is not None:
             found[sort] = max(found.get(sort, 0.0), _share(use, start_ps, end_ps))
     return {name: share for name, share in found.items() if share > 0}
 
 
+_WORKERS = {HOST_FUNCTIONS: "host functions", POOL: "pool"}
 _SORTS = {"memory": "memory", "lock": "lock", "drive": "drive"}
 
 

@@ -10,6 +10,7 @@ from rich.text import Text
 
 from gpusim.report import parts
 from gpusim.result import text
+from gpusim.result.io_summary import FULL, IO_PATHS, OTHER_PATHS
 from gpusim.result.shares import label
 
 if TYPE_CHECKING:
@@ -39,7 +40,6 @@ def io_paths(summary: parts.Summary) -> RenderableType | None:
     lines: list[Text] = []
     for name, block in used:
         latency = block["latency_ns"]
-        limit = block["limited_by"]
         made.add_row(
             name,
             text.count(block["requests"]),
@@ -49,17 +49,28 @@ def io_paths(summary: parts.Summary) -> RenderableType | None:
             text.time(latency["p99"]),
             text.time(block["first_call_ns"]),
             "–" if block["cpu_ns"] is None else text.time(block["cpu_ns"]),
-            "–" if limit is None else f"{limit}, {text.percent(block['limits'][limit])}",
+            limit_of(block),
         )
         lines += [Text(f"{name}: {line}", style=_DIM) for line in _details(block)]
     return Group(made, *lines)
 
 
 def _used(io: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    for path in ("fastpath", "fallback", "posix"):
+    for path in IO_PATHS + OTHER_PATHS:
         for way, block in io.get(path, {}).items():
             if block["requests"] or block["errors"]:
                 yield f"{path} {way}", block
+
+
+def limit_of(block: dict[str, Any]) -> str:
+    """What held the requests of a path back, and how full it was; or how few were in flight."""
+    limit = block["limited_by"]
+    if limit is None:
+        return "–"
+    used = block["limits"].get(limit, 0.0)
+    if limit == "submitter" and used < FULL and block["in_flight"] is not None:
+        return f"submitter, {block['in_flight']:.3g} in flight"
+    return f"{limit}, {text.percent(used)}"
 
 
 def _details(block: dict[str, Any]) -> Iterator[str]:

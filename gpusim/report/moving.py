@@ -8,6 +8,7 @@ from rich.text import Text
 
 from gpusim.report import parts
 from gpusim.result import text
+from gpusim.result.io_summary import IO_PATHS, OTHER_PATHS
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -23,7 +24,7 @@ def movers(result: Result) -> RenderableType | None:
     files = result.summary["io"]
     asked = sum(
         files.get(path, {}).get(way, {}).get("requests", 0)
-        for path in ("fastpath", "fallback", "posix")
+        for path in IO_PATHS + OTHER_PATHS
         for way in ("read", "write")
     )
     if not asked:

@@ -12,7 +12,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 IO_PATHS = ("fastpath", "fallback")
-OTHER_PATHS = ("posix",)  # there only when a program uses it
+OTHER_PATHS = ("posix", "rejected")  # there only when a program uses it
+#: a resource that is in use for less than this share of the time does not hold requests back
+FULL = 2 / 3
 IO_DIRECTIONS = ("read", "write")
 
 
@@ -57,26 +59,35 @@ def _block(total: IoTotal | None, rows: tuple[NDArray[Any], NDArray[Any]]) -> di
             "time": None,
             "limits": {},
             "limited_by": None,
+            "in_flight": None,
             "reasons": {},
             "errors": {},
         }
     later = total.requests - 1
     limits = dict(total.limits)
+    span = total.last_end_ps - total.first_start_ps
     return {
         "requests": total.requests,
         "bytes": total.bytes,
         # from the first request to the last answer: requests overlap, their latencies must not be added up
-        "bandwidth_gb_per_s": bandwidth(total.bytes, total.last_end_ps - total.first_start_ps),
+        "bandwidth_gb_per_s": bandwidth(total.bytes, span),
         "latency_ns": _latencies(total, *rows),
         "first_call_ns": total.first_latency_ps / 1000 if total.requests else None,
         "later_calls_ns": (total.latency_ps - total.first_latency_ps) / later / 1000 if later > 0 else None,
         "cpu_ns": None if total.cpu_ps is None else total.cpu_ps / 1000,
         "time": fractions(total.kinds) if total.kinds is None or any(total.kinds.values()) else {},
         "limits": limits,
-        "limited_by": max(limits, key=limits.__getitem__) if limits else None,
+        "limited_by": _limit(limits) if total.requests else None,
+        "in_flight": total.latency_ps / span if span > 0 else None,  # by Little's law
         "reasons": dict(total.reasons),
         "errors": dict(total.errors),
     }
+
+
+def _limit(limits: Mapping[str, float]) -> str:
+    """What is full, and else those who ask: they have too few requests in flight."""
+    fullest = max(limits, key=limits.__getitem__, default="submitter")
+    return fullest if limits.get(fullest, 0.0) >= FULL else "submitter"
 
 
 def _latencies(total: IoTotal, latencies: NDArray[Any], counts: NDArray[Any]) -> dict[str, Any]:

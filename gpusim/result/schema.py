@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from gpusim.kinds import DEFINITIONS, Kind
+from gpusim.result.io_summary import IO_PATHS, OTHER_PATHS
 from gpusim.rundata import FAULT_COUNTERS
 
 SCHEMA_VERSION = 1
@@ -241,9 +242,15 @@ def summary_schema() -> dict[str, Any]:
             "cpu_ns": _is(["number", "null"], "CPU time of all requests; null when recording was off"),
             "time": _nullable(_map(number, "fraction of the requests' time by kind; null as cpu_ns")),
             "limits": _map(
-                number, "how much of each was in use meanwhile: drive, link, memory, lock, submitter"
+                number,
+                "how much of each was in use meanwhile: drive, link, memory, lock, pool, host functions, submitter",
             ),
-            "limited_by": _is(["string", "null"], "the limit that was used most"),
+            "limited_by": _is(
+                ["string", "null"],
+                "the limit that was used most; submitter where none was in use for 2/3 of the time: the threads have "
+                "too few requests in flight",
+            ),
+            "in_flight": _is(["number", "null"], "requests in flight on average"),
             "reasons": _map(integer, "requests by the reason for the path"),
             "errors": _map(integer, "requests that failed, by code"),
         }
@@ -318,9 +325,9 @@ def summary_schema() -> dict[str, Any]:
                     _object({"group": words} | use), "the same for fault workers, engines, memories and locks"
                 ),
                 "io": _object(
-                    {path: _object({"read": io, "write": io}) for path in ("fastpath", "fallback", "posix")}
+                    {path: _object({"read": io, "write": io}) for path in IO_PATHS + OTHER_PATHS}
                     | {"statistics": _map({"type": "object"}, "by process: what ais-stats shows")},
-                    optional=("fastpath", "fallback", "posix", "statistics"),
+                    optional=(*IO_PATHS, *OTHER_PATHS, "statistics"),
                     text="empty when file I/O is not modelled, see not_modelled",
                 ),
                 "attribution": fractions,

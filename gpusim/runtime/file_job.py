@@ -34,6 +34,15 @@ class Bounce(StrEnum):
     PINNED = "pinned"  # hipHostMalloc
 
 
+class Tally:
+    """Bytes that the calls of a job have moved: fewer than it asks for where a file ends, or a call fails."""
+
+    __slots__ = ("bytes",)
+
+    def __init__(self) -> None:
+        self.bytes = 0
+
+
 @dataclass(frozen=True, slots=True)
 class Pieces:
     """`count` pieces of `size` bytes, each at a multiple of `align` behind the last."""

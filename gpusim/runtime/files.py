@@ -9,7 +9,7 @@ from gpusim.engine.stages import Stages
 from gpusim.errors import CallError, SimulatedFailure
 from gpusim.kinds import Kind
 from gpusim.runtime.allocation import Allocation
-from gpusim.runtime.file_job import Block, FileApi, FileJob, Layout, Share, direction
+from gpusim.runtime.file_job import Block, FileApi, FileJob, Layout, Share, Tally, direction
 from gpusim.runtime.hip import Hip, Steps, Thread
 from gpusim.runtime.hipfile.batch import Batch, iter_stage
 from gpusim.runtime.hipfile.library import HipFile
@@ -44,7 +44,7 @@ class Files:
         yield from thread.stages(_failing("hipFileBufRegister", name, stages))
 
     def transfer(self, thread: Thread, job: FileJob, label: str, moved: Callable[[int], None]) -> Steps:
-        """Do a job; `moved` is told the bytes that the program asks for in all.
+        """Do a job; `moved` is told the bytes that its calls have moved in all.
 
         Files that are not registered are registered first, as every program has to. Raises SimulatedFailure for an
         error that a call returns.
@@ -60,7 +60,7 @@ class Files:
             file_bytes=min(self._library.files[name].size for name in job.files),
             buffer_bytes=allocation.size,
         )
-        asked = layout.total if job.duration_ps is None else 0
+        tally = Tally()
         failures: list[SimulatedFailure] = []
         body = {
             FileApi.SYNC: self._sync,
@@ -74,17 +74,15 @@ class Files:
             end = None if job.duration_ps is None else thread.chain.time_ps + job.duration_ps
 
             def taken(own: Thread) -> Iterator[Block]:
-                nonlocal asked
                 for block in blocks:
                     if end is not None and own.chain.time_ps >= end:
                         return
-                    asked += block[2]
                     yield block
 
             def run(own: Thread) -> Steps:
                 begun = own.chain.mark(Kind.IO_QUEUE) if end is not None else 0
                 try:
-                    yield from body(own, job, allocation, share, blocks if end is None else taken(own))
+                    yield from body(own, job, allocation, share, blocks if end is None else taken(own), tally)
                 except SimulatedFailure as error:
                     failures.append(error)
                 if end is not None and job.duration_ps is not None and own.chain.time_ps >= end:
@@ -97,28 +95,42 @@ class Files:
             yield from lane(shares[0])(thread)
         else:
             yield from thread.side_by_side([lane(share) for share in shares])
-        moved(asked)
+        moved(tally.bytes)
         if failures:
             raise failures[0]
 
     # -- one thread of a job ---------------------------------------------------------------------------------------
 
     def _sync(
-        self, thread: Thread, job: FileJob, allocation: Allocation, share: Share, blocks: Iterator[Block]
+        self,
+        thread: Thread,
+        job: FileJob,
+        allocation: Allocation,
+        share: Share,
+        blocks: Iterator[Block],
+        tally: Tally,
     ) -> Steps:
         library = self._library
         buffer = library.buffer(allocation)
         chain = thread.chain
         if job.mix:
             writes = direction(job, self._seed_of(share))
-            yield from thread.stages(mixed(self._hip, library, chain, share.file, buffer, writes, blocks))
+            yield from thread.stages(
+                mixed(self._hip, library, chain, share.file, buffer, writes, blocks, tally)
+            )
         else:
             yield from thread.stages(
-                synchronous(self._hip, library, chain, share.file, buffer, job.write, blocks)
+                synchronous(self._hip, library, chain, share.file, buffer, job.write, blocks, tally)
             )
 
     def _posix(
-        self, thread: Thread, job: FileJob, allocation: Allocation, share: Share, blocks: Iterator[Block]
+        self,
+        thread: Thread,
+        job: FileJob,
+        allocation: Allocation,
+        share: Share,
+        blocks: Iterator[Block],
+        tally: Tally,
     ) -> Steps:
         posix = Posix(
             self._hip,
@@ -128,6 +140,7 @@ class Files:
             allocation=allocation,
             bounce=job.bounce,
             direct=job.direct,
+            tally=tally,
         )
         if job.mix:
             yield from thread.stages(posix.mixed(direction(job, self._seed_of(share)), blocks))
@@ -135,7 +148,13 @@ class Files:
             yield from thread.stages(posix.run(job.write, blocks))
 
     def _asynchronous(
-        self, thread: Thread, job: FileJob, allocation: Allocation, share: Share, blocks: Iterator[Block]
+        self,
+        thread: Thread,
+        job: FileJob,
+        allocation: Allocation,
+        share: Share,
+        blocks: Iterator[Block],
+        tally: Tally,
     ) -> Steps:
         """`depth` calls in flight on a stream of the thread's own, or of the step's; the oldest is waited for."""
         writes = direction(job, self._seed_of(share))
@@ -147,7 +166,7 @@ class Files:
                 if self._hip.kfd.dead:
                     return
                 if len(flying) == job.depth:
-                    yield from self._landed(thread, flying, call, share.file)
+                    yield from self._landed(thread, flying, call, share.file, tally)
                 request = self._request(allocation, share, block, write=writes())
                 operation, answer, entry = self._async.submit(thread, request, stream)
                 yield from thread.stages(_failing(call, share.file, entry))
@@ -156,17 +175,26 @@ class Files:
         except CallError as error:
             raise failure(call, share.file, error) from None
         while flying:
-            yield from self._landed(thread, flying, call, share.file)
+            yield from self._landed(thread, flying, call, share.file, tally)
 
     @staticmethod
-    def _landed(thread: Thread, flying: deque[tuple[Operation, Answer]], call: str, file: str) -> Steps:
+    def _landed(
+        thread: Thread, flying: deque[tuple[Operation, Answer]], call: str, file: str, tally: Tally
+    ) -> Steps:
         operation, answer = flying.popleft()
         yield from thread.wait_for(operation)
         if answer.code is not None:
             raise failure(call, file, CallError(answer.code))
+        tally.bytes += answer.bytes
 
     def _batch(
-        self, thread: Thread, job: FileJob, allocation: Allocation, share: Share, blocks: Iterator[Block]
+        self,
+        thread: Thread,
+        job: FileJob,
+        allocation: Allocation,
+        share: Share,
+        blocks: Iterator[Block],
+        tally: Tally,
     ) -> Steps:
         """`depth` entries in flight: one context, and a new entry for each that has ended."""
         writes = direction(job, self._seed_of(share))
@@ -188,6 +216,8 @@ class Files:
                 ended = batch.take()
                 if not ended:
                     batch.cancel()
+                    yield from batch.status(thread, job.depth, None)  # those that run are not interrupted
+                    tally.bytes += sum(entry.answer.bytes for entry in batch.take())
                     raise SimulatedFailure(
                         "io_error",
                         f"hipFileBatchIOGetStatus of file {share.file!r}: timeout, the rest is canceled",
@@ -195,6 +225,7 @@ class Files:
                 for entry in ended:
                     if entry.answer.code is not None:
                         raise failure(call, share.file, CallError(entry.answer.code))
+                    tally.bytes += entry.answer.bytes
                 room = len(ended)
         except CallError as error:
             raise failure(call, share.file, error) from None

@@ -81,6 +81,11 @@ class Series:
         """A request ended with an error."""
         self.errors[code] += 1
 
+    def refused(self, code: str, reason: str) -> None:
+        """A request ended with an error before anything was done for it."""
+        self.errors[code] += 1
+        self.reasons[reason] += 1
+
     def charge(self, before: Sequence[int], after: Sequence[int]) -> None:
         """Requests spent what lies between two readings of a chain's sums."""
         self.kinds = list(map(add, self.kinds, map(sub, after, before)))

@@ -17,7 +17,7 @@ from gpusim.errors import CallError
 from gpusim.hardware.gpu import Gpu
 from gpusim.kinds import Kind
 from gpusim.runtime.allocation import Allocation, Allocator
-from gpusim.runtime.file_job import Block, Bounce
+from gpusim.runtime.file_job import Block, Bounce, Tally
 from gpusim.runtime.hip import Hip
 from gpusim.runtime.hipfile.faults import FaultPlace
 from gpusim.runtime.hipfile.library import HipFile
@@ -41,12 +41,14 @@ class Posix:
         allocation: Allocation,
         bounce: Bounce,
         direct: bool,
+        tally: Tally,
     ) -> None:
         self._hip = hip
         self._library = library
         self._chain = chain
         self._file = library.files[file]
         self._direct = direct
+        self._tally = tally
         self._pinned = bounce is Bounce.PINNED
         on_device = allocation.allocator in (Allocator.HIP_MALLOC, Allocator.HSA_POOL)
         self._gpu: Gpu | None = hip.node.devices[allocation.gpu].gpu if on_device else None
@@ -71,6 +73,7 @@ class Posix:
                     moved = yield from step(offset + done, size - done)
                     series.add(start, chain.time_ps, moved, _REASON)
                     done += moved
+                    self._tally.bytes += moved
                     if not moved:
                         return False
             return True

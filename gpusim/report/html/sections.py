@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Any
 from gpusim.kinds import DEFINITIONS, Kind
 from gpusim.report.html.charts import SERIES, Line, bands, distribution, over_time, stack
 from gpusim.report.html.tables import Cell, table
+from gpusim.report.io_paths import limit_of
 from gpusim.report.plots.series import gathered
 from gpusim.report.plots.theme import rate_unit, time_unit
 from gpusim.result import text
 from gpusim.result.groups import grouped, working
+from gpusim.result.io_summary import IO_PATHS, OTHER_PATHS
 from gpusim.result.schema import kind_column
 from gpusim.result.shares import label
 
@@ -221,15 +223,14 @@ def _latencies(rows: pd.DataFrame, latency: Mapping[str, float]) -> str:
 def files(result: Result) -> str:
     """Which path file requests took, why, what they spent their time on, and what limited them."""
     rows, bars = [], []
-    for path in ("fastpath", "fallback", "posix"):
+    for path in IO_PATHS + OTHER_PATHS:
         for way, block in result.summary["io"].get(path, {}).items():
-            if not block["requests"]:
+            if not (block["requests"] or block["errors"]):
                 continue
             reasons = "; ".join(f"{why} ({text.count(count)})" for why, count in block["reasons"].items())
             errors = "; ".join(f"{code} ({text.count(count)})" for code, count in block["errors"].items())
             latency = block["latency_ns"]
-            limit = block["limited_by"]
-            used = f"{limit} ({text.percent(block['limits'][limit], 0)} in use)" if limit else "–"
+            used = limit_of(block)
             rows.append(
                 (
                     f"{path} {way}",

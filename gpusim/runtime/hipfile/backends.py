@@ -131,7 +131,7 @@ def _write_chunk(request: Request, system: System, done: int, size: int, fresh: 
 class Outcome:
     """Where a request went and why; filled while it is served."""
 
-    __slots__ = ("as_before", "failed", "fallback_score", "fastpath_score", "path", "reason")
+    __slots__ = ("as_before", "failed", "fallback_score", "fastpath_score", "path", "reason", "refusal")
 
     def __init__(self) -> None:
         self.as_before: Lasting | None = (
@@ -141,6 +141,7 @@ class Outcome:
         self.fallback_score = REFUSED
         self.path = "rejected"  # or fastpath, fallback, fastpath_then_fallback
         self.reason = Reason.ACCEPTED
+        self.refusal = Reason.ACCEPTED  # of the fast path, where both refuse: `reason` is the fallback's then
         self.failed: str | None = None  # the error of the fast path, also where a retry followed
 
 
@@ -165,7 +166,7 @@ def begin(request: Request, config: Configuration, system: System, outcome: Outc
     if slow != REFUSED:
         outcome.path = "fallback"
         return fallback(request, config, system)
-    outcome.path, outcome.reason = "rejected", fallback_refusal
+    outcome.path, outcome.reason, outcome.refusal = "rejected", fallback_refusal, refusal
     raise CallError(codes.INTERNAL)
 
 

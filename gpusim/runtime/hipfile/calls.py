@@ -25,10 +25,12 @@ class Calls:
     """The `System` of the backends. `chain` is the critical path of the thread that calls.
 
     The bounce buffer is pageable memory: hipMemcpy goes through HIP's staging buffers, and the CPU copies once more.
+    With `own_stream` a thread copies on a stream of its own that does not wait for the null stream.
     """
 
-    def __init__(self, hip: Hip, library: HipFile, chain: Chain) -> None:
+    def __init__(self, hip: Hip, library: HipFile, chain: Chain, *, own_stream: bool = False) -> None:
         self._hip = hip
+        self._own_stream = own_stream
         self._library = library
         self._kernel = library.kernel
         self._call = library.costs.call
@@ -47,9 +49,11 @@ class Calls:
             before += self._first_call()
         if self._faulty:
             try:
-                size = self._library.injector.limit(FaultPlace.FASTPATH, request.file.name, size)
+                most = self._library.injector.limit(FaultPlace.FASTPATH, request.file.name, size)
             except CallError as error:
                 return _fails(error, before)
+            if most < size:  # direct I/O ends at a multiple of the file's alignment
+                size = most - most % request.record.offset_align
         opened = self._open
         if opened is None or opened.file is not request.file or opened.gpu != buffer.gpu:
             opened = self._reopen(request)
@@ -130,7 +134,7 @@ class Calls:
             self._library.injector.limit(FaultPlace.HIP_MEMCPY, request.file.name, size)
             yield from copy
 
-        return in_null_stream(self._hip, self.chain, work())
+        return work() if self._own_stream else in_null_stream(self._hip, self.chain, work())
 
     def _gpu(self, request: Request) -> Gpu:
         return self._hip.node.devices[request.buffer.gpu].gpu

@@ -6,6 +6,7 @@ from gpusim.driver.ais import Bytes
 from gpusim.engine.record import Chain
 from gpusim.errors import CallError
 from gpusim.runtime.hip import Hip
+from gpusim.runtime.hipfile import codes
 from gpusim.runtime.hipfile.backends import Outcome, serve
 from gpusim.runtime.hipfile.calls import Calls
 from gpusim.runtime.hipfile.library import HipFile
@@ -15,6 +16,12 @@ from gpusim.runtime.io_log import Series
 
 _ACCEPTED = Reason.ACCEPTED
 _UNALIGNED = frozenset({Reason.FILE_OFFSET_UNALIGNED, Reason.SIZE_UNALIGNED, Reason.BUFFER_UNALIGNED})
+#: why a request ends before any backend is asked
+_BEFORE = {
+    codes.MEMORY_TYPE: Reason.NOT_DEVICE.value,
+    codes.NOT_REGISTERED: "file is not registered",
+    "EINVAL": "the driver of hipFile is not open",
+}
 
 
 class Client:
@@ -39,7 +46,9 @@ class Client:
         "outcome",
     )
 
-    def __init__(self, hip: Hip, library: HipFile, chain: Chain, *, write: bool) -> None:
+    def __init__(
+        self, hip: Hip, library: HipFile, chain: Chain, *, write: bool, own_stream: bool = False
+    ) -> None:
         self._library = library
         self._chain = chain
         self._write = write
@@ -53,7 +62,7 @@ class Client:
         self._alike_ps = 0
         self._mark = chain.sums.copy()
         self._recorded = hip.node.recorder.on
-        self.calls = Calls(hip, library, chain)
+        self.calls = Calls(hip, library, chain, own_stream=own_stream)
         self.outcome = Outcome()
         library.clients[self] = None
 
@@ -113,9 +122,21 @@ class Client:
         outcome, library = self.outcome, self._library
         if outcome.failed is not None:
             self._fastpath_failed(request, outcome.failed)
-        if outcome.path not in ("fastpath", "rejected"):
+        elif outcome.path != "fastpath":
+            library.statistics.rejections += 1
+        if outcome.path == "rejected":
+            self._refused(error, f"{outcome.refusal}; {outcome.reason}")
+        elif outcome.path != "fastpath":
             library.statistics.failed(request.buffer.gpu, "fallback", write=self._write)
             self._to(outcome.path, request.buffer.gpu).failed(error.code)
+
+    def refused(self, error: CallError) -> None:
+        """The request ended before any backend was asked."""
+        self._refused(error, _BEFORE.get(error.code, error.code))
+
+    def _refused(self, error: CallError, reason: str) -> None:
+        library = self._library
+        library.log.of(library.process, "rejected", self._write).refused(error.code, reason)
 
     def _to(self, path: str, gpu: int) -> Series:
         """The series of a path; what was spent since the last change belongs to the one before."""

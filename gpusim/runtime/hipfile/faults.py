@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from gpusim.errors import CallError
+from gpusim.errors import CallError, SimulatedFailure
 
 
 class FaultPlace(StrEnum):
@@ -25,7 +25,11 @@ class FaultPlace(StrEnum):
 #: calls that move bytes of a file, and so can move fewer
 SHORT_PLACES = frozenset({FaultPlace.FASTPATH, FaultPlace.PREAD, FaultPlace.PWRITE})
 
-_SECTOR = 512  # bytes: what direct I/O stops at
+#: calls that are made again after a signal, until they get through
+_REPEATED = frozenset({FaultPlace.PREAD, FaultPlace.PWRITE, FaultPlace.FDATASYNC})
+#: interruptions in a row, of all calls that an entry matches, after which nobody believes that one gets through
+_MOST_SIGNALS = 10_000
+_SURE_SIGNALS = 100  # where each of them is interrupted
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,14 +44,25 @@ class Fault:
     at: frozenset[int]
 
 
+class _Entry:
+    """An entry and the calls that it has matched; `signals` of the last ones were interrupted."""
+
+    __slots__ = ("calls", "fault", "signals")
+
+    def __init__(self, fault: Fault) -> None:
+        self.fault = fault
+        self.calls = 0
+        self.signals = 0
+
+
 class Injector:
     """Counts the calls that each entry matches, and says what is to become of each."""
 
     def __init__(self, faults: Sequence[Fault], draw: Callable[[], float]) -> None:
         self._draw = draw
-        self._at: dict[FaultPlace, list[tuple[Fault, list[int]]]] = {}
+        self._at: dict[FaultPlace, list[_Entry]] = {}
         for fault in faults:
-            self._at.setdefault(fault.where, []).append((fault, [0]))
+            self._at.setdefault(fault.where, []).append(_Entry(fault))
 
     @property
     def places(self) -> Collection[FaultPlace]:
@@ -55,24 +70,33 @@ class Injector:
         return self._at.keys()
 
     def limit(self, where: FaultPlace, file: str, size: int) -> int:
-        """The bytes that the call moves at most. Raises CallError where it fails."""
+        """The bytes that the call moves at most. Raises CallError where it fails.
+
+        Raises SimulatedFailure where a signal comes at every one of very many calls.
+        """
         entries = self._at.get(where)
         if entries is None:
             return size
-        for fault, calls in entries:
+        for entry in entries:
+            fault = entry.fault
             if fault.file not in (None, file):
                 continue
-            number = calls[0]
-            calls[0] += 1
+            number = entry.calls
+            entry.calls += 1
             if fault.at:
                 hit = number in fault.at
             else:
                 hit = fault.probability is None or self._draw() < fault.probability
             if not hit:
+                entry.signals = 0
                 continue
+            if fault.code == "EINTR" and where in _REPEATED:
+                entry.signals += 1
+                sure = not fault.at and (fault.probability is None or fault.probability >= 1)
+                if entry.signals >= (_SURE_SIGNALS if sure else _MOST_SIGNALS):
+                    message = f"{where} of file {file!r} was interrupted {entry.signals:,} times in a row"
+                    raise SimulatedFailure("livelock", message)
             if fault.code is not None:
                 raise CallError(fault.code)
             size = int(size * fault.short)
-            if where is FaultPlace.FASTPATH:
-                size -= size % _SECTOR
         return size

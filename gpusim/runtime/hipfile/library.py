@@ -31,6 +31,9 @@ from gpusim.runtime.hipfile.statistics import Statistics
 from gpusim.runtime.io_log import IoLog
 from gpusim.spec import PAGE_BYTES
 
+#: what ends the names of its one thread for host functions and of its pool
+HOST_FUNCTIONS, POOL = "host_functions", "hipfile_pool"
+
 _MEMORY: Mapping[Allocator, MemoryType] = {
     Allocator.HIP_MALLOC: MemoryType.DEVICE,
     Allocator.HSA_POOL: MemoryType.DEVICE,
@@ -81,12 +84,12 @@ class HipFile:
         self.injector = injector
         self.log = log
         self.statistics = Statistics(config)
-        self.host_functions = Mutex(env, f"{process}.host_functions")
+        self.host_functions = Mutex(env, f"{process}.{HOST_FUNCTIONS}")
         self.host_function_row = 0  # the last span of the one that ran last
         self.monitor = Server(env, f"{process}.hipfile_monitor")  # frees pinned buffers
         #: are submitted batches carried out? Not by old revisions, unless they were patched to
         self.batch_runs = config.revision.batch_runs or patched_pool
-        self.pool = Pool(env, f"{process}.hipfile_pool", pool_threads)
+        self.pool = Pool(env, f"{process}.{POOL}", pool_threads)
         self.started: set[int] = set()  # threads that have made a fast-path request
         self.clients: dict[Charged, None] = {}  # those at work
         self.users = 0  # of the driver: opened implicitly by the first registration

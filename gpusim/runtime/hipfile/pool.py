@@ -18,12 +18,14 @@ class Pool:
         self.threads = threads
         self.busy = 0
         self.most_waiting = 0
+        self.used = False
         self.row = 0
         self._queue: deque[Callable[[], None]] = deque()
         self.use = Timeline(name)
 
     def submit(self, begin: Callable[[], None]) -> None:
         """Call `begin` on a thread, now or when one is free; whoever began calls `ended`."""
+        self.used = True
         if self.busy < self.threads:
             self.busy += 1
             begin()

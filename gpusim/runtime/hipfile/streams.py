@@ -77,10 +77,14 @@ class AsyncIo:
     def _choose(self, request: Request) -> tuple[str, Reason]:
         """Scored as a synchronous request, but an error of the fast path is final."""
         config = self._library.config
-        (fast, refusal), (slow, _) = scores(request, config)
+        (fast, refusal), (slow, slow_refusal) = scores(request, config)
         if fast > slow:
             return "fastpath", Reason.ACCEPTED
+        library = self._library
+        library.statistics.rejections += 1
         if slow == REFUSED:
+            series = library.log.of(library.process, "rejected", request.write)
+            series.refused(codes.INTERNAL, f"{refusal}; {slow_refusal}")
             raise CallError(codes.INTERNAL)
         return "fallback", refusal
 
@@ -259,7 +263,7 @@ class AsyncIo:
         self, request: Request, answer: Answer, begun: int, path: Snapshot, done: Callable[[Snapshot], None]
     ) -> None:
         """The synchronous path, retry and all; the stream waits for it."""
-        run_in_pool(self._hip, self._library, request, answer, begun, path, done)
+        run_in_pool(self._hip, self._library, request, answer, begun, path, done, own_stream=True)
 
 
 def run_in_pool(
@@ -271,10 +275,13 @@ def run_in_pool(
     path: Snapshot,
     done: Callable[[Snapshot], None],
     begins: Callable[[], bool] | None = None,
+    *,
+    own_stream: bool = False,
 ) -> None:
     """Serve a request on a thread of the pool; `begun` is when it was asked for.
 
-    `begins` is told when a thread comes to it, and says whether it is still wanted.
+    `begins` is told when a thread comes to it, and says whether it is still wanted. `own_stream`: its copies do not
+    wait for the null stream.
     """
     env, recorder, pool = hip.env, hip.node.recorder, library.pool
     asked = env.now
@@ -292,17 +299,24 @@ def run_in_pool(
             pool.ended(since, chain.row)
             done(chain.snapshot())
 
-        stages = hip.node.on_cores(serve_in_pool(hip, library, chain, request, answer, begun))
+        work = serve_in_pool(hip, library, chain, request, answer, begun, own_stream)
+        stages = hip.node.on_cores(work)
         run_stages(env, chain, stages, ended, partial(_kill, hip))
 
     pool.submit(begin)
 
 
 def serve_in_pool(
-    hip: Hip, library: HipFile, chain: Chain, request: Request, answer: Answer, begun: int
+    hip: Hip,
+    library: HipFile,
+    chain: Chain,
+    request: Request,
+    answer: Answer,
+    begun: int,
+    own_stream: bool,
 ) -> Stages:
     """The stages of a thread of the pool for one request."""
-    client = Client(hip, library, chain, write=request.write)
+    client = Client(hip, library, chain, write=request.write, own_stream=own_stream)
     waited = chain.time_ps - begun
     yield Kind.IO_SUBMIT, library.costs.pool
     try:

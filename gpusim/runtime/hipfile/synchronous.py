@@ -8,7 +8,7 @@ from typing import Any
 from gpusim.engine.record import Chain
 from gpusim.engine.stages import Stage, Stages
 from gpusim.errors import CallError, SimulatedFailure
-from gpusim.runtime.file_job import Block
+from gpusim.runtime.file_job import Block, Tally
 from gpusim.runtime.hip import Hip
 from gpusim.runtime.hipfile.backends import begin, retry
 from gpusim.runtime.hipfile.client import Client
@@ -39,10 +39,11 @@ def synchronous(
     buffer: BufferRecord,
     write: bool,
     blocks: Iterable[Block],
+    tally: Tally,
 ) -> Generator[Stage, int, Any]:
     """The stages of one thread. What a call leaves (a short count) is asked for again; 0 bytes end the job.
 
-    Returns whether all blocks were done.
+    Returns whether all blocks were done; `tally` is told at the end what was moved.
     """
     client = Client(hip, library, chain, write=write)
     calls, outcome, config, kfd = client.calls, client.outcome, library.config, hip.kfd
@@ -50,7 +51,9 @@ def synchronous(
     try:
         request = new_request(library, file, buffer, write)
     except CallError as error:
+        client.refused(error)
         raise failure(call, file, error) from None
+    done = 0
     try:
         for offset, place, size in blocks:
             request.file_offset, request.buffer_offset, request.size = offset, place, size
@@ -61,6 +64,7 @@ def synchronous(
                 except CallError as error:
                     moved = yield from retry(request, config, calls, outcome, error)
                 client.answered(request, start, moved)
+                done += moved
                 if moved == request.size or not moved or kfd.dead:
                     break
                 request.file_offset += moved
@@ -73,6 +77,7 @@ def synchronous(
         client.failed(request, error)
         raise failure(call, file, error) from None
     finally:
+        tally.bytes += done
         client.close()
 
 
@@ -84,10 +89,11 @@ def mixed(
     buffer: BufferRecord,
     writes: Callable[[], bool],
     blocks: Iterable[Block],
+    tally: Tally,
 ) -> Stages:
     """The same where `writes` says of each call whether it writes."""
     for block in blocks:
-        if not (yield from synchronous(hip, library, chain, file, buffer, writes(), (block,))):
+        if not (yield from synchronous(hip, library, chain, file, buffer, writes(), (block,), tally)):
             break
 
 

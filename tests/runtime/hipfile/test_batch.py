@@ -171,8 +171,12 @@ def test_a_batch_runs_the_whole_synchronous_path() -> None:
 
 def test_a_step_that_waits_too_long_cancels_the_rest() -> None:
     step = "job: {file_batch: {operation: read, file: f, buffer: x, io_size: 8MiB, entries: 8, timeout: 1us}}"
-    ran = run(step)
+    ran = run(step, hipfile=", pool_threads: 2")
     assert "timeout" in str(ran.error)
+    assert ran.io("fastpath", "read")["requests"] == 2  # those that run are not interrupted
+    assert ran.step("job", "bytes") == 16 * MIB
+    assert ran.io("fastpath", "read")["latency_ns"]["max"] <= ran.step("job")
+    assert ran.summary["resources"]["gpu[0].pin_lock"]["busy_fraction"] < 1
 
 
 def test_more_workers_reach_more_of_the_drives() -> None:

@@ -149,3 +149,56 @@ def test_a_registration_that_fails_once_can_be_made_again() -> None:
     first = "first: {file_register: {file: f}}"
     ran = run(first, again, READ, faults="{where: statx, errno: EIO, at: [0]}", on_error="continue")
     assert ran.io("fastpath", "read")["requests"] == 64
+
+
+@pytest.mark.parametrize(
+    "job",
+    [
+        "load: {file_read: {file: f, buffer: x, io_size: 1MiB, threads: 8}}",
+        "load: {file_read: {file: f, buffer: x, io_size: 1MiB, api: posix}}",
+        "load: {file_read: {file: f, buffer: x, io_size: 1MiB, api: async}}",
+        "load: {file_batch: {operation: read, file: f, buffer: x, io_size: 1MiB, entries: 8}}",
+    ],
+)
+def test_signals_without_end_are_no_progress(job: str) -> None:
+    ran = compat(job, "{where: pread, errno: EINTR}")
+    assert ran.outcome == "livelock"
+    assert ran.error == "pread of file 'f' was interrupted 100 times in a row"
+
+
+def test_many_signals_are_outlived() -> None:
+    ran = compat(READ, "{where: pread, errno: EINTR, probability: 95%}")
+    assert ran.io("fallback", "read")["bytes"] == 64 * MIB
+
+
+def test_a_short_count_of_the_fast_path_ends_at_the_files_alignment() -> None:
+    """1 % of 1 MiB is 10,485 bytes: with 4 KiB alignment that is two blocks, and with 512 bytes ten KiB."""
+    coarse = run(READ, faults="{where: fastpath, short: 1%, at: [0]}", record="spans")
+    fine = run(
+        READ,
+        faults="{where: fastpath, short: 1%, at: [0]}",
+        facts="dio_offset_align: 512B, dio_mem_align: 4B",
+        record="spans",
+    )
+    for ran, first in ((coarse, 8192), (fine, 10240)):
+        assert int(ran.result.tables["io"]["bytes"].iloc[0]) == first
+        assert ran.io("fastpath", "read")["bytes"] == 64 * MIB
+        assert ran.io("fastpath", "read")["errors"] == {}
+
+
+@pytest.mark.parametrize("api", ["sync", "async", "posix"])
+def test_a_step_counts_what_its_calls_moved(api: str) -> None:
+    """An end of file after four calls, or an error: the step did not move what the program had in mind."""
+    step = READ.replace("1MiB}", f"1MiB, api: {api}}}")
+    env = "" if api == "posix" else COMPAT
+    ended = run(step, faults="{where: pread, short: 0%, at: [4]}", env=env, version="0.2.0")
+    failed = run(step, faults="{where: pread, errno: EIO, at: [4]}", env=env, version="0.2.0")
+    assert failed.step("load", "bytes") == 4 * MIB
+    assert ended.step("load", "bytes") == (63 if api == "async" else 4) * MIB
+    assert ended.step("load", "bandwidth_gb_per_s") < 10
+
+
+def test_a_batch_that_fails_counts_what_was_reported() -> None:
+    step = "job: {file_batch: {operation: read, file: f, buffer: x, io_size: 1MiB, entries: 8, capacity: 1}}"
+    ran = run(step, faults="{where: fastpath, errno: EIO, at: [5]}")
+    assert ran.step("job", "bytes") == 5 * MIB

@@ -189,3 +189,70 @@ def test_one_call_moves_at_most_int_max_down_to_a_page(path: str) -> None:
     )
     sizes = sorted(int(size) for size in ran.result.tables["io"]["bytes"])
     assert sizes == [3 * 1024 * MIB - 0x7FFFF000, 0x7FFFF000]
+
+
+@pytest.mark.parametrize("api", ["sync", "async"])
+def test_what_both_refuse_is_told_with_both_reasons(api: str) -> None:
+    env = 'HIPFILE_FORCE_COMPAT_MODE: "true", HIPFILE_ALLOW_COMPAT_MODE: "false"'
+    ran = run(READ.replace("1MiB}", f"1MiB, api: {api}}}"), env=env)
+    refused = ran.io("rejected", "read")
+    assert (refused["requests"], refused["errors"]) == (0, {"hipFileInternalError": 1})
+    assert refused["reasons"] == {"HIPFILE_FORCE_COMPAT_MODE is true; HIPFILE_ALLOW_COMPAT_MODE is false": 1}
+    assert ran.statistics["fastpathRejections"] == 1
+    assert "rejected" not in run(READ).summary["io"]
+
+
+def test_memory_of_no_device_is_refused_with_its_reason() -> None:
+    buffers = "h: {size: 1MiB, allocator: hipHostMalloc}"
+    ran = run("load: {file_read: {file: f, buffer: h, io_size: 1MiB}}", buffers=buffers)
+    assert ran.io("rejected", "read")["reasons"] == {"buffer is not device memory": 1}
+    assert ran.statistics["fastpathRejections"] == 0  # nothing was scored
+
+
+def test_a_fallback_that_fails_was_refused_by_the_fast_path_all_the_same() -> None:
+    ran = run(READ, filesystem="btrfs", faults="{where: pread, errno: EIO, at: [3]}")
+    assert ran.statistics["fastpathRejections"] == 4
+
+
+@pytest.mark.parametrize(
+    ("kind", "error"), [("directory", "EISDIR"), ("fifo", "ESPIPE"), ("socket", "ESPIPE")]
+)
+@pytest.mark.parametrize("api", ["sync", "posix"])
+def test_what_has_no_bytes_cannot_be_read(kind: str, error: str, api: str) -> None:
+    ran = run(READ.replace("1MiB}", f"1MiB, api: {api}}}"), facts=f"type: {kind}")
+    assert str(ran.error).endswith(error)
+
+
+def test_one_request_at_a_time_is_the_submitters_limit() -> None:
+    io = run(READ).io("fastpath", "read")
+    assert io["limited_by"] == "submitter"
+    assert io["limits"]["drive"] < 0.5
+    assert io["in_flight"] == pytest.approx(1, rel=0.01)
+    many = run(READ.replace("1MiB}", "1MiB, threads: 8}")).io("fastpath", "read")
+    assert many["limited_by"] == "drive"
+    assert many["in_flight"] == pytest.approx(8, rel=0.1)
+
+
+def test_the_one_thread_of_host_functions_and_a_small_pool_are_limits() -> None:
+    job = "job: {file_write: {file: f, buffer: x, io_size: 1MiB, api: async, threads: 8, depth: 16}}"
+    assert run(job, version="0.2.0").io("fallback", "write")["limited_by"] == "host functions"
+    pool = run(job, version="0.6-dev", hipfile=", pool_threads: 1")
+    assert pool.io("fastpath", "write")["limited_by"] == "pool"
+    assert pool.summary["resources"]["app.hipfile_pool"]["busy_fraction"] > 0.9
+
+
+@pytest.mark.parametrize(
+    ("about", "code"),
+    [({"size": "3839GB"}, "ENOSPC"), ({"facts": "type: block"}, "ENOSPC")],
+)
+@pytest.mark.parametrize("compat", ["true", "false"])
+def test_writing_where_there_is_no_room(about: dict[str, str], code: str, compat: str) -> None:
+    """The drive has 3.84 TB; a block device does not grow."""
+    offset = about.get("size", "64MiB")
+    ran = run(
+        f"save: {{file_write: {{file: f, buffer: x, io_size: 32MiB, size: 2GiB, file_offset: {offset}}}}}",
+        env=f'HIPFILE_FORCE_COMPAT_MODE: "{compat}"',
+        **about,
+    )
+    assert ran.error == f"hipFileWrite of file 'f': {code}"
+    assert ran.step("save", "bytes") < 1e9

@@ -119,3 +119,17 @@ def test_the_pools_size_bounds_what_runs_at_once() -> None:
         return float(ran.step("job", "bandwidth_gb_per_s"))
 
     assert rate(1) < 0.6 * rate(2) < 0.6 * rate(64)
+
+
+def test_copies_of_the_newest_revision_do_not_wait_for_the_null_stream() -> None:
+    """Pool threads copy on streams of their own: a long job in the null stream holds back batches only."""
+    fill = "fill: {memset: {buffer: y, async: true}}"
+    load = job("file_read", "1MiB", depth=1, more=", size: 1MiB")
+    batch = "job: {file_batch: {operation: read, file: f, buffer: x, io_size: 1MiB, entries: 1}}"
+    about = {"version": "0.6-dev", "env": 'HIPFILE_FORCE_COMPAT_MODE: "true"', "facts": "cached: 100%"}
+    buffers = "y: {size: 40GiB, allocator: hipMalloc}"
+    alone = run(load, **about)
+    beside = run(fill, load, buffers=buffers, **about)
+    assert beside.step("fill") > 5 * alone.step("job")
+    assert beside.step("job") == pytest.approx(alone.step("job"), rel=0.1)
+    assert run(fill, batch, buffers=buffers, **about).step("job") > 0.9 * beside.step("fill")
