@@ -11,18 +11,16 @@ from collections import Counter
 from collections.abc import Callable
 
 from gpusim.driver.driver_spec import DriverSpec
-from gpusim.driver.events import EventLog
 from gpusim.driver.fatal_fault import kill_for_fault
-from gpusim.driver.fault_log import FaultLog
 from gpusim.driver.interrupt_handler import InterruptHandler
 from gpusim.driver.kfd_process import KfdProcess
+from gpusim.driver.reporting import Reporting
 from gpusim.driver.restore import Restore
 from gpusim.driver.retry_filter import Verdict
 from gpusim.driver.ring_sources import FilteredRing, SoftRing
 from gpusim.driver.switches import Ack, Dedup, Replay, Service, Throttle
 from gpusim.driver.vector_worker import Source, VectorWorker
 from gpusim.engine.environment import Environment
-from gpusim.engine.record import Recorder
 from gpusim.engine.timeline import Timeline
 from gpusim.hardware.cam import RetryCam
 from gpusim.hardware.commanded import CommandedRetry
@@ -37,19 +35,14 @@ class FaultPipeline:
 
     def __init__(
         self,
+        reporting: Reporting,
         *,
-        env: Environment,
-        recorder: Recorder,
-        log: FaultLog,
-        events: EventLog,
         name: str,
         driver: DriverSpec,
         interrupt_ps: int,
     ) -> None:
-        self._env = env
-        self._recorder = recorder
-        self._log = log
-        self._events = events
+        self._reporting = reporting
+        self._env = reporting.env
         self._name = name
         self._driver = driver
         self._spec = driver.interrupts
@@ -161,12 +154,9 @@ class FaultPipeline:
 
     def _worker(self, number: int, source: Source) -> None:
         worker = VectorWorker(
+            self._reporting,
             pipeline=self,
             source=source,
-            env=self._env,
-            recorder=self._recorder,
-            log=self._log,
-            events=self._events,
             name=f"{self._name}[{number}]" if self._each_vmid else self._name,
             cost_ps=self._driver.costs.skip,
         )

@@ -9,15 +9,15 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from operator import itemgetter, sub
 
-from gpusim.driver.events import EventLog
 from gpusim.driver.fatal_fault import kill_for_fault, refused
-from gpusim.driver.fault_log import PIECES, FaultLog
+from gpusim.driver.fault_log import PIECES
 from gpusim.driver.kfd_process import KfdProcess
+from gpusim.driver.reporting import Reporting
 from gpusim.driver.restore import Plan, Serves
 from gpusim.driver.svm_range import SvmRange
 from gpusim.driver.waiting import Granule
-from gpusim.engine.environment import Environment, Timer
-from gpusim.engine.record import NO_ROW, Chain, Recorder, Snapshot
+from gpusim.engine.environment import Timer
+from gpusim.engine.record import NO_ROW, Chain, Snapshot
 from gpusim.engine.stages import run_stages
 from gpusim.engine.timeline import Timeline
 from gpusim.errors import SimulatedFailure
@@ -50,23 +50,12 @@ class FaultServer(ABC):
     _granted_ps: int
     _window_ps: int
 
-    def __init__(
-        self,
-        *,
-        env: Environment,
-        recorder: Recorder,
-        log: FaultLog,
-        events: EventLog,
-        name: str,
-        cost_ps: int,
-    ) -> None:
-        self._env = env
-        self._log = log
+    def __init__(self, reporting: Reporting, *, name: str, cost_ps: int) -> None:
+        self._env, recorder, self._log, self.events = reporting
         self._recorder = recorder
         self._number = recorder.actor(name) + 1
         self.chain = Chain(recorder, self._number - 1)
         self._cost = cost_ps
-        self.events = events
         self._stale: Counter[int] = Counter()
         self._skipped: dict[int, int] = {}
         self.processes: dict[Vm, KfdProcess] = {}

@@ -8,10 +8,10 @@ the delivery time. The worker takes vectors in order: it drops those of a range 
 from __future__ import annotations
 
 from collections import deque
-from typing import Any
 
 from gpusim.driver.fault_server import FaultServer
 from gpusim.driver.kfd_process import KfdProcess
+from gpusim.driver.reporting import Reporting
 from gpusim.driver.restore import Plan, Restore
 from gpusim.driver.waiting import Granule
 from gpusim.engine.record import Snapshot
@@ -67,8 +67,8 @@ class Vector:
 class StepwiseWorker(FaultServer):
     """See the module."""
 
-    def __init__(self, **parts: Any) -> None:
-        super().__init__(**parts)
+    def __init__(self, reporting: Reporting, *, name: str, cost_ps: int) -> None:
+        super().__init__(reporting, name=name, cost_ps=cost_ps)
         self._ring: deque[Vector] = deque()
         self._in_cam: set[Vector] = set()
         self._known: set[tuple[int, int]] = set()  # pages that are in the CAM or try to get there

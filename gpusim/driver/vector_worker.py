@@ -10,11 +10,12 @@ from __future__ import annotations
 
 from collections import deque
 from heapq import heappop, heappush
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from gpusim.driver.fault_server import FaultServer
 from gpusim.driver.kfd_process import KfdProcess
 from gpusim.driver.merge import MergedRestore
+from gpusim.driver.reporting import Reporting
 from gpusim.driver.restore import Plan, Serves
 from gpusim.driver.waiting import Granule
 from gpusim.hardware.gpu import Gpu
@@ -63,8 +64,10 @@ class Source(Protocol):
 class VectorWorker(FaultServer):
     """See the module."""
 
-    def __init__(self, *, pipeline: FaultPipeline, source: Source, **parts: Any) -> None:
-        super().__init__(**parts)
+    def __init__(
+        self, reporting: Reporting, *, pipeline: FaultPipeline, source: Source, name: str, cost_ps: int
+    ) -> None:
+        super().__init__(reporting, name=name, cost_ps=cost_ps)
         self._pipeline = pipeline
         self._source = source
         self._batch: deque[Vector] = deque()

@@ -10,7 +10,7 @@ and instruction caches. Source of latencies: `LAT001`-`LAT053` as solved in the 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from math import exp
+from math import exp, fsum
 from typing import NamedTuple
 
 from gpusim.hardware.access import Touch
@@ -145,14 +145,14 @@ class Translation:
             else:
                 small += count << shift
         held = _held([(size, count) for (size, _), count in first.items()], self._reach1)
-        missed1 = (pages - sum(held)) / pages
+        missed1 = (pages - fsum(held)) / pages
         # UTCL2 is asked for what UTCL1 does not hold
-        of_small = small - sum(part for (_, is_large), part in zip(first, held, strict=True) if not is_large)
+        of_small = small - fsum(part for (_, is_large), part in zip(first, held, strict=True) if not is_large)
         of_small = min(of_small, float(max(0, small - self._small2)))
         of_large = (
-            pages - small - sum(part for (_, is_large), part in zip(first, held, strict=True) if is_large)
+            pages - small - fsum(part for (_, is_large), part in zip(first, held, strict=True) if is_large)
         )
-        of_large = min(of_large, pages - small - sum(_held(list(large.items()), self._reach2)))
+        of_large = min(of_large, pages - small - fsum(_held(list(large.items()), self._reach2)))
         missed = (of_small + of_large) / pages
         tables = small / FRAGMENT_PAGES  # PTBs below the directory entries that the walk cache must hold
         deeper = max(0.0, 1.0 - self._pde0 / tables) * of_small / pages if tables else 0.0
@@ -226,7 +226,7 @@ def _held(entries: list[tuple[int, int]], capacity: int) -> list[float]:
     low, high = 0.0, 1e6
     for _ in range(60):
         middle = (low + high) / 2
-        kept = sum(count * _stays(middle, shift) for shift, count in entries)
+        kept = fsum(count * _stays(middle, shift) for shift, count in entries)
         low, high = (low, middle) if kept > capacity else (middle, high)
     return [(count << shift) * _stays(low, shift) for shift, count in entries]
 

@@ -6,16 +6,14 @@ import numpy as np
 
 from gpusim.driver.ats_service import AtsService
 from gpusim.driver.driver_spec import DriverSpec, Switches
-from gpusim.driver.events import EventLog
-from gpusim.driver.fault_log import FaultLog
 from gpusim.driver.fault_pipeline import FaultPipeline
 from gpusim.driver.fault_queue import FaultQueue
 from gpusim.driver.fault_worker import FaultWorker
+from gpusim.driver.reporting import Reporting
 from gpusim.driver.restore import Restore
 from gpusim.driver.stepwise_worker import StepwiseWorker
 from gpusim.driver.switches import Ack, Apu, Dedup, Replay, Service, Throttle
 from gpusim.engine.environment import Environment
-from gpusim.engine.record import Recorder
 from gpusim.hardware.commanded import CommandedRetry
 from gpusim.hardware.gpu import Gpu
 from gpusim.hardware.gpu_spec import GpuSpec
@@ -63,27 +61,22 @@ def make(
     gpu: GpuSpec,
     driver: DriverSpec,
     host: HostSpec,
-    env: Environment,
-    recorder: Recorder,
-    log: FaultLog,
-    events: EventLog,
+    reporting: Reporting,
     grouped: bool,
 ) -> FaultService:
     """The fault service of one GPU, not wired yet."""
     if uses_ats(driver.switches, gpu):
-        return AtsService(env=env, recorder=recorder, log=log, name=name, interrupt_ps=host.interrupt)
-    if not (has_closed_form(driver.switches) and rings_hold_all(driver, gpu)):
-        return FaultPipeline(
-            env=env,
-            recorder=recorder,
-            log=log,
-            events=events,
+        return AtsService(
+            env=reporting.env,
+            recorder=reporting.recorder,
+            log=reporting.faults,
             name=name,
-            driver=driver,
             interrupt_ps=host.interrupt,
         )
+    if not (has_closed_form(driver.switches) and rings_hold_all(driver, gpu)):
+        return FaultPipeline(reporting, name=name, driver=driver, interrupt_ps=host.interrupt)
     kind: type[FaultWorker | StepwiseWorker] = FaultWorker if grouped else StepwiseWorker
-    return kind(env=env, recorder=recorder, log=log, events=events, name=name, cost_ps=driver.costs.skip)
+    return kind(reporting, name=name, cost_ps=driver.costs.skip)
 
 
 def connect(

@@ -16,6 +16,7 @@ from gpusim.driver.kfd_process import KfdProcess
 from gpusim.driver.memory_limit import SystemMemoryLimit
 from gpusim.driver.migrate import Migration, MigrationLog
 from gpusim.driver.policies import EvictionPolicy, choice
+from gpusim.driver.reporting import Reporting
 from gpusim.driver.restore import Restore
 from gpusim.driver.svm_range import largest_range_pages
 from gpusim.driver.table_writer import TableWriter
@@ -158,10 +159,7 @@ class Hardware:
                 gpu=spec,
                 driver=driver,
                 host=host_spec,
-                env=env,
-                recorder=recorder,
-                log=self.fault_log,
-                events=self.events,
+                reporting=Reporting(env, recorder, self.fault_log, self.events),
                 grouped=grouped,
             )
             gpu = Gpu(

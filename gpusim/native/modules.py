@@ -16,6 +16,7 @@ MODULES = (
     "gpusim.driver.migrate",
     "gpusim.driver.page_tables",
     "gpusim.driver.placement",
+    "gpusim.driver.reporting",
     "gpusim.driver.restore",
     "gpusim.driver.ring_order",
     "gpusim.driver.stepwise_worker",
