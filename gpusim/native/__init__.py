@@ -1,10 +1,9 @@
-"""Compiled twins of the modules that a run spends its time in, where the user has asked for them.
+"""Compiled twins of the modules that a run spends its time in.
 
 `python -m gpusim.native` translates `MODULES` to C with mypyc and compiles them, about two minutes once. The twins do
 what the Python modules do, in the same order with the same numbers; they are only faster. They lie in `built/`, under a
 digest of the sources that they came from, and are taken when that still fits: an edited source is never shadowed.
-They are on trial (some parts still hand them numbers of another type, which they refuse), so that they run where
-`GPUSIM_PURE_PYTHON=0` asks for them. Else the Python modules run.
+Without them, or where `GPUSIM_PURE_PYTHON` is set (to anything but 0), the Python modules run.
 """
 
 from __future__ import annotations
@@ -108,8 +107,8 @@ _finder = TwinFinder()
 
 
 def install() -> None:
-    """Let imports find the twins, if the user asks for them."""
-    if os.environ.get(PURE) == "0" and _finder not in sys.meta_path:
+    """Let imports find the twins, if the user does not refuse them."""
+    if os.environ.get(PURE, "0") in {"", "0"} and _finder not in sys.meta_path:
         sys.meta_path.insert(0, _finder)
 
 

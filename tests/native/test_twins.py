@@ -18,22 +18,14 @@ from gpusim.native import build
 from gpusim.native.modules import MODULES
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-#: faults of all kinds, migrations both ways, eviction, file I/O, several GPUs and processes, programs that die
-SCENARIOS = [
-    "fault_storm",
-    "first_touch",
-    "kv_tier",
-    "mixed",
-    "multi_gpu_managed",
-    "notifier",
-    "oversubscription",
-    "ping_pong",
-    "ways_to_load_weights",
-    "xnack_off",
-    "zero_copy",
+#: all that are shipped, in groups of like weight; `duplicates` shows what the longest one, left out, does
+SCENARIOS = sorted((REPOSITORY / "scenarios").rglob("*.yaml"))
+GROUPS = [
+    [str(path) for path in SCENARIOS[at::4] if path.stem != "oversubscription_mi250x"] for at in range(4)
 ]
 ANSWERS = """
 import json, sys
+from hashlib import blake2b
 import gpusim as gs
 from gpusim import native
 answers = {}
@@ -41,8 +33,9 @@ for path in sys.argv[1:]:
     result = gs.run(path, record="spans")
     summary = dict(result.summary)
     del summary["engine"]
-    tables = {name: result.tables[name].to_json() for name in result.tables}
+    tables = {name: blake2b(result.tables[name].to_json().encode()).hexdigest() for name in result.tables}
     answers[path] = [summary, tables]
+    del result
 print(json.dumps([native.active(), answers]))
 """
 
@@ -61,8 +54,8 @@ needs_twins = pytest.mark.skipif(
 
 
 @needs_twins
-def test_scenarios_have_the_same_answers_to_the_last_span():
-    paths = [str(REPOSITORY / "scenarios" / f"{name}.yaml") for name in SCENARIOS]
+@pytest.mark.parametrize("paths", GROUPS, ids=range(len(GROUPS)))
+def test_scenarios_have_the_same_answers_to_the_last_span(paths):
     with ThreadPoolExecutor(2) as both:
         (compiled, fast), (pure, slow) = map(json.loads, both.map(lambda how: answers(paths, how), "01"))
     assert (compiled, pure) == (True, False)
