@@ -33,12 +33,13 @@ EFFECTS: dict[SvmFlag, str] = {
     SvmFlag.HOST_ACCESS: "stored only",
     SvmFlag.HIVE_LOCAL: "stored only: nothing in the driver tests it",
     SvmFlag.GPU_READ_MOSTLY: "stored only: the driver has no read duplication, pages move as without it",
-    SvmFlag.COHERENT: "chooses the memory type of the mapping",
-    SvmFlag.EXT_COHERENT: "chooses the memory type of the mapping for atomics of device scope",
+    SvmFlag.COHERENT: "chooses the memory type of the mapping: here, how far atomics go; loads and stores take as long",
+    SvmFlag.EXT_COHERENT: "keeps atomics of device scope out of caches; loads and stores take as long",
     SvmFlag.GPU_RO: "GPU page-table entries without the write bit",
     SvmFlag.GPU_EXEC: "GPU page-table entries with the execute bit",
     SvmFlag.GPU_ALWAYS_MAPPED: "an invalidation stops the queues instead of unmapping, as with XNACK off",
 }
+MEMORY_TYPE = SvmFlag.COHERENT | SvmFlag.EXT_COHERENT
 STORED_ONLY = SvmFlag.HOST_ACCESS | SvmFlag.HIVE_LOCAL | SvmFlag.GPU_READ_MOSTLY
 
 

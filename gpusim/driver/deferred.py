@@ -106,7 +106,7 @@ class DeferredList:
             inside = process.split(svm, max(first, svm.first), min(last, svm.last))
             if inside.bo_on != CPU:
                 self._drop_bo[inside.bo_on](inside)
-            process.ranges.remove(inside)
+            process.remove_range(inside)
             self.drained += 1
 
         yield Do(gone)

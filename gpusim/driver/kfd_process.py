@@ -6,12 +6,13 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from gpusim.driver.attributes import Attributes, SvmFlag, initial
+from gpusim.driver.memory_limit import SystemMemoryLimit
 from gpusim.driver.svm_range import SvmRange, SvmRangeList, pieces
 from gpusim.engine.environment import Environment
 from gpusim.engine.mutex import Mutex
 from gpusim.engine.record import Snapshot
 from gpusim.engine.stages import Stages
-from gpusim.errors import InvariantError
+from gpusim.errors import InvariantError, SimulatedFailure
 from gpusim.hardware.gpuvm import INVALID, Region, Vm
 from gpusim.linux.address_space import VRAM, AddressSpace, Vma
 from gpusim.linux.notifier import Event, MmuNotifier
@@ -53,11 +54,20 @@ class KfdProcess:
         self.notifier: MmuNotifier | None = None  # connected by `machine/`
         self.deferred: DeferredList | None = None  # and this one too
         self.checkpoints: dict[int, int] = {}  # GPU -> time of the last vector that a munmap made stale
+        self.limit: SystemMemoryLimit | None = None  # of its node; connected by `machine/`
         self.resent: dict[tuple[int, int], int] = {}  # (GPU, page) -> when a stale fault was dropped
         self._regions: dict[tuple[int, int], Region] = {}
 
     def set_xnack(self, enabled: bool) -> None:
-        """Switch the mode: SH_MEM_CONFIG.RETRY_DISABLE of its VMIDs."""
+        """Switch the mode: SH_MEM_CONFIG.RETRY_DISABLE of its VMIDs.
+
+        Raises SimulatedFailure where its ranges, which count against KFD's limit with XNACK off, are too many.
+        """
+        pages = sum(svm.pages for svm in self.ranges)
+        if enabled:
+            self.uncharge(pages)
+        elif self.xnack and self.limit is not None:
+            self.limit.charge(pages, f"set_xnack of {self.name}")
         self.xnack = enabled
         for vm in self.vms.values():
             vm.retry = enabled
@@ -146,13 +156,31 @@ class KfdProcess:
             region.vm.remove(region)
 
     def new_range(self, first: int, last: int, *, attributes: Attributes, registered: bool) -> SvmRange:
-        """Add a range over addresses that no range covers yet."""
+        """Add a range over addresses that no range covers yet.
+
+        Raises SimulatedFailure with XNACK off where KFD's limit does not admit it.
+        """
         new = SvmRange(first, last, attributes=attributes, registered=registered)
+        if not self.xnack and self.limit is not None:
+            self.limit.charge(new.pages, f"an SVM range of {self.name} with XNACK off")
         self.ranges.add(new)
         return new
 
+    def remove_range(self, svm: SvmRange) -> None:
+        """A range goes. Raises KeyError if it is not there."""
+        self.ranges.remove(svm)
+        self.uncharge(svm.pages)
+
+    def uncharge(self, pages: int) -> None:
+        """Pages of ranges no longer count against KFD's limit, where they did."""
+        if not self.xnack and self.limit is not None:
+            self.limit.release(pages)
+
     def cover(self, first: int, last: int, *, granule_pages: int, most_pages: int) -> list[SvmRange]:
-        """Registered ranges for the addresses of first..last that no range covers yet, cut at `most_pages`."""
+        """Registered ranges for the addresses of first..last that no range covers yet, cut at `most_pages`.
+
+        All, or none: raises SimulatedFailure with XNACK off where KFD's limit does not admit them.
+        """
         made: list[SvmRange] = []
         page = first
         while page <= last:
@@ -162,10 +190,15 @@ class KfdProcess:
                 continue
             start, end = self.ranges.gap_around(page, page, last)
             attributes = initial(xnack=self.xnack, gpus=self.gpus, granule_pages=granule_pages)
-            made.extend(
-                self.new_range(*piece, attributes=attributes, registered=True)
-                for piece in pieces(start, end, most_pages)
-            )
+            try:
+                made.extend(
+                    self.new_range(*piece, attributes=attributes, registered=True)
+                    for piece in pieces(start, end, most_pages)
+                )
+            except SimulatedFailure:
+                for svm in made:
+                    self.remove_range(svm)
+                raise
             page = end + 1
         return made
 

@@ -118,6 +118,7 @@ class Machine:
             on_cores=node.on_cores,
         )
         kfd.xnack_refused = start.refused
+        kfd.limit = node.pinned
         node.processes.append(kfd)
         for worker, device in zip(self.hardware.workers, node.devices, strict=True):
             worker.attach(vms[device.gpu.index], kfd)

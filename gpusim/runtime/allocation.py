@@ -41,9 +41,12 @@ class FileMapping(StrEnum):
 
 
 class Allocation:
-    """A live buffer. `gpu` is the device that holds it, for hipMalloc."""
+    """A live buffer. `gpu` is the device that holds it, for hipMalloc.
 
-    __slots__ = ("allocator", "gpu", "name", "size", "vma")
+    `user_pages` are those of its user pointers (hipHostRegister), which count against KFD's limit.
+    """
+
+    __slots__ = ("allocator", "gpu", "name", "size", "user_pages", "vma")
 
     def __init__(self, name: str, size: int, allocator: Allocator, gpu: int, vma: Vma) -> None:
         self.name = name
@@ -51,6 +54,7 @@ class Allocation:
         self.allocator = allocator
         self.gpu = gpu
         self.vma = vma
+        self.user_pages = 0
 
     @property
     def is_svm(self) -> bool:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from gpusim.driver.attributes import (
     CPU,
     EFFECTS,
+    MEMORY_TYPE,
     STORED_ONLY,
     UNDEFINED,
     Attributes,
@@ -20,6 +21,7 @@ from gpusim.driver.attributes import (
 )
 from gpusim.driver.placement import gpus_of
 from gpusim.driver.svm_range import SvmRange, exclusively
+from gpusim.driver.switches import Unit
 from gpusim.engine.stages import Stages
 from gpusim.errors import SimulatedFailure
 from gpusim.kinds import Kind
@@ -118,7 +120,12 @@ def _remark(hip: Hip, allocation: Allocation, changes: Changes) -> None:
     for flag in SvmFlag:
         if flag in STORED_ONLY and flag in changes.add:
             remark(f"{flag.name} of {allocation.name}: {EFFECTS[flag]}.")
-    if changes.granularity is not None:
+        if flag in MEMORY_TYPE and flag in changes.add | changes.clear:
+            remark(f"{flag.name} of {allocation.name}: {EFFECTS[flag]}.")
+    unit = hip.node.driver.switches.unit
+    if changes.granularity is not None and unit is not Unit.GRANULE:
+        remark(f"granularity of {allocation.name}: no effect, since faults are served by `unit: {unit}`.")
+    elif changes.granularity is not None:
         pages = clamped_granule(changes.granularity // PAGE_BYTES)
         if pages * PAGE_BYTES != changes.granularity:
             asked, got = format_size(changes.granularity), format_size(pages * PAGE_BYTES)

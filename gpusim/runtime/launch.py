@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from gpusim.driver.attributes import SvmFlag
 from gpusim.engine.record import Chain, Snapshot
 from gpusim.errors import InputError, Problem, SimulatedFailure
 from gpusim.hardware.access import AccessStream, Client
@@ -184,6 +185,8 @@ def _begin(
                 env.call_at(env.now + length, computed)
                 return
             for use in buffers:
+                if use.execute:
+                    _remark_code(hip, use.allocation)
                 if (use.write or use.atomic) and kfd.may_be_read_only(use.allocation.vma):
                     kfd.region(use.allocation.vma, gpu.index).track_writes()
             arguments = [
@@ -194,7 +197,7 @@ def _begin(
                     use.write,
                     atomic=use.atomic,
                     execute=use.execute,
-                    coherent=use.allocation.allocator not in IN_VRAM,
+                    coherent=_fine_grained(hip, use.allocation),
                 )
                 for use in buffers
             ]
@@ -224,6 +227,32 @@ def _begin(
         env.call_at(env.now + delay, lambda: None if kfd.dead else start())
 
     return begin
+
+
+def _fine_grained(hip: Hip, allocation: Allocation) -> bool:
+    """May others see the memory while a kernel works on it, so that its atomics go further than L2?
+
+    hipMalloc memory is coarse-grained; SVM ranges are where COHERENT has been cleared, but for EXT_COHERENT.
+    """
+    if allocation.allocator in IN_VRAM:
+        return False
+    vma = allocation.vma
+    ranges = hip.kfd.ranges.within(vma.first, vma.last)
+    return not ranges or any(
+        svm.attributes.has(SvmFlag.COHERENT) or svm.attributes.has(SvmFlag.EXT_COHERENT) for svm in ranges
+    )
+
+
+def _remark_code(hip: Hip, allocation: Allocation) -> None:
+    """Say so where code lies in ranges whose page-table entries have no execute bit."""
+    vma = allocation.vma
+    if allocation.is_svm and not all(
+        svm.attributes.has(SvmFlag.GPU_EXEC) for svm in hip.kfd.ranges.within(vma.first, vma.last)
+    ):
+        hip.kfd.remark(
+            f"Code in {allocation.name} runs here without GPU_EXEC. The driver maps such a range without the execute "
+            "bit, so that the GPU could not fetch from it: set the flag with svm_attributes."
+        )
 
 
 def _read_descriptor(

@@ -81,7 +81,7 @@ def _forget(hip: Hip, gpu: Gpu, vma: Vma, svm: SvmRange) -> Stages:
     def gone() -> None:
         if not vma.gone and kfd.ranges.find(svm.first) is svm and not svm.vram_pages:
             kfd.region(vma, gpu.index).unmap(svm.first - vma.first, svm.last - vma.first)
-            kfd.ranges.remove(svm)
+            kfd.remove_range(svm)
 
     yield Do(gone)
 

@@ -77,12 +77,7 @@ def _alloc_stages(hip: Hip, name: str) -> Stages:
         vram.take(pages)
     elif kind is VmaKind.PINNED:
         limit = node.pinned
-        if not limit.reserve(pages):
-            raise SimulatedFailure(
-                "out_of_memory",
-                f"hipErrorOutOfMemory: hipHostMalloc of {declared.size} bytes for {name!r} of {kfd.name}: KFD lets "
-                f"{limit.pages * PAGE_BYTES} bytes of system memory be pinned, {limit.used * PAGE_BYTES} are",
-            )
+        limit.charge(pages, f"hipHostMalloc of {declared.size} bytes for {name!r} of {kfd.name}")
         try:
             node.host.take(pages, f"hipHostMalloc of {name!r}", declared.numa)
         except SimulatedFailure:
@@ -109,7 +104,14 @@ def _alloc_stages(hip: Hip, name: str) -> Stages:
         for other in hip.visible:
             kfd.region(vma, other.gpu.index).map(0, pages - 1, host_state(vma.memory_node), hip.env.now)
     elif allocator in MANAGED:
-        yield from _register(hip, vma)
+        try:
+            yield from _register(hip, vma)
+        except SimulatedFailure:
+            for svm in kfd.ranges.within(vma.first, vma.last):
+                kfd.remove_range(svm)
+            kfd.mm.unmap(vma)
+            hip.let_go(allocation)
+            raise
     else:
         yield Kind.HOST_ALLOC, costs.ioctl
     if declared.madvise:
@@ -189,8 +191,9 @@ def _free_stages(hip: Hip, allocation: Allocation) -> Stages:
         for svm in ranges:
             if svm.bo_on != CPU:
                 node.devices[svm.bo_on].migration.drop_bo(svm)
-            kfd.ranges.remove(svm)
+            kfd.remove_range(svm)
             svm.abandon()
+        node.pinned.release(allocation.user_pages)
     kfd.drop_regions(vma)
     kfd.mm.unmap(vma)
     hip.let_go(allocation)

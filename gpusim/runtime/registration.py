@@ -37,11 +37,11 @@ def host_register(hip: Hip, thread: Thread, allocation: Allocation, part: tuple[
     first, last = allocation.pages(*part)
     check_rights(hip, vma, first, last, write=False)
     yield from thread.stages(bring_back(hip, thread.chain, vma, first, last))
-    yield from locked(hip, thread, _register(hip, vma, first, last))
+    yield from locked(hip, thread, _register(hip, allocation, first, last))
 
 
-def _register(hip: Hip, vma: Vma, first: int, last: int) -> Stages:
-    node, kfd = hip.node, hip.kfd
+def _register(hip: Hip, allocation: Allocation, first: int, last: int) -> Stages:
+    node, kfd, vma = hip.node, hip.kfd, allocation.vma
     costs = node.host_spec.registration
     assert costs is not None
     yield Kind.HOST_ALLOC, node.driver.costs.ioctl
@@ -50,8 +50,10 @@ def _register(hip: Hip, vma: Vma, first: int, last: int) -> Stages:
             "hip_error",
             f"hipErrorHostMemoryAlreadyRegistered: hipHostRegister of {vma.name!r}, part of which is registered",
         )
-    yield from _from_vram(hip, vma, first, last)
     pages = last - first + 1
+    node.pinned.charge(pages, f"hipHostRegister of {vma.name!r} of {kfd.name}")
+    allocation.user_pages += pages
+    yield from _from_vram(hip, vma, first, last)
     for start, end, rights in vma.parts(first, last):
         what = f"hipHostRegister of {vma.name!r}"
         writable = rights is not None and rights.write

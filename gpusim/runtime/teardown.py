@@ -58,6 +58,7 @@ def _detach(hip: Hip, allocation: Allocation, ranges: list[SvmRange]) -> Remains
     if vma.kind is VmaKind.PINNED:
         vma.vanish()
         return Remains(vma.pages * page.free, 0, partial(_unpin, hip, vma.pages, vma.numa))
+    hip.node.pinned.release(allocation.user_pages)
     own = kfd.ranges.within(vma.first, vma.last)
     for svm in own:
         kfd.ranges.remove(svm)
@@ -81,6 +82,7 @@ def _forget(hip: Hip, ranges: list[SvmRange], in_ram: int, swapped: int, numa: i
     node = hip.node
     node.host.give_back(in_ram, numa)
     node.paging.forget_swapped(swapped)
+    hip.kfd.uncharge(sum(svm.pages for svm in ranges))
     for svm in ranges:
         if svm.bo_on != CPU:  # an eviction may have been faster
             node.devices[svm.bo_on].migration.drop_bo(svm)

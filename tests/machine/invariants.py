@@ -17,6 +17,7 @@ def check(ran: Ran) -> None:
     pages_are_in_one_place(machine)
     page_tables_tell_where_pages_are(machine)
     mapped_pages_of_files_are_in_memory(machine)
+    kfd_counts_what_is_pinned(machine)
     counters_are_counts(ran)
     for step in ran.data.steps:
         if step.attribution is not None:
@@ -70,6 +71,23 @@ def pages_are_in_one_place(machine: Machine) -> None:
         pages += sum(bo.pages for bo in device.vram.bos)  # noqa: PLW2901 - what hipMalloc holds, and they
         assert device.vram.used == pages
         assert device.vram.peak <= device.vram.pages
+
+
+def kfd_counts_what_is_pinned(machine: Machine) -> None:
+    """hipHostMalloc, registered memory, and ranges while XNACK is off, against KFD's limit; pins are in RAM."""
+    counted = 0
+    for process in machine.processes:
+        if process.dead:
+            continue
+        kfd = process.hip.kfd
+        counted += sum(vma.pages for vma in kfd.mm if vma.kind is VmaKind.PINNED)
+        counted += sum(allocation.user_pages for allocation in process.hip.live)
+        counted += 0 if kfd.xnack else sum(svm.pages for svm in kfd.ranges)
+        for vma in kfd.mm:
+            for first, last in vma.pins:
+                places = vma.where[first - vma.first : last - vma.first + 1]
+                assert set(places) <= {RAM, FILE, FILE_WRITE}, "a pinned page that has moved"
+    assert machine.hardware.node.pinned.used == counted
 
 
 def page_tables_tell_where_pages_are(machine: Machine) -> None:

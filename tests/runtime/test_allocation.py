@@ -3,6 +3,7 @@
 import pytest
 
 from gpusim.kinds import Kind
+from tests.machine.invariants import check
 from tests.programs import (
     GIB,
     MIB,
@@ -212,9 +213,9 @@ def test_vram_costs_host_memory():
 
 
 def test_managed_memory_without_xnack_is_populated_at_once():
-    ran = run(
-        [sleep("1us")], buffers={"x": "2GiB hipMallocManaged"}, overrides={"cpu.memory": "1GiB"}, xnack=False
-    )
+    buffers = {"x": "400MiB hipMallocManaged", "y": "800MiB malloc"}
+    steps = [touch("y"), alloc("x")]
+    ran = run(steps, buffers=buffers, overrides={"cpu.memory": "1GiB", "gpu.vram": "1GiB"}, xnack=False)
     assert ran.outcome == "host_out_of_memory"
 
 
@@ -279,3 +280,51 @@ def test_a_copy_does_not_fit_into_a_buffer_that_is_gone():
         buffers={"x": "4KiB hipMalloc", "y": "4KiB hipHostMalloc"},
     )
     assert ran.outcome == "hip_error"
+
+
+# -- KFD's limit of system memory: `kfd_svm.md` 3.4 ----------------------------------------------------------------
+
+SMALL = {"cpu.memory": "1GiB", "gpu.vram": "1GiB"}  # 504 MiB can be pinned
+
+
+@pytest.mark.parametrize(
+    ("buffers", "xnack", "outcome"),
+    [
+        ({"x": "500MiB hipMallocManaged"}, False, "completed"),
+        ({"x": "508MiB hipMallocManaged"}, False, "out_of_memory"),
+        ({"x": "508MiB hipMallocManaged"}, True, "completed"),
+        ({"x": "300MiB hipMallocManaged", "y": "300MiB hipHostMalloc"}, False, "out_of_memory"),
+        ({"x": "300MiB hipMallocManaged", "y": "300MiB hipHostMalloc"}, True, "completed"),
+    ],
+)
+def test_svm_ranges_count_against_the_limit_while_xnack_is_off(buffers, xnack, outcome):
+    assert run([sleep("1us")], buffers=buffers, xnack=xnack, overrides=SMALL).outcome == outcome
+
+
+def test_registered_memory_counts_until_it_is_freed():
+    register = {"host_register": {"buffer": "x"}}
+    steps = [repeat(3, alloc("x"), touch("x"), register, free("x"))]
+    assert run(steps, buffers={"x": "300MiB malloc"}, overrides=SMALL).outcome == "completed"
+    both = [touch("x"), register, touch("y"), {"host_register": {"buffer": "y"}}]
+    assert run(both, buffers=dict.fromkeys("xy", "300MiB malloc"), overrides=SMALL).outcome == "out_of_memory"
+
+
+def test_what_kfd_does_not_admit_takes_nothing():
+    """The program goes on after the error, and the limit and the addresses are as before."""
+    steps = [alloc("x"), alloc("y")]
+    buffers = {"x": "508MiB hipMallocManaged", "y": "500MiB hipMallocManaged"}
+    app = process(steps, buffers=buffers, xnack=False, on_error="continue")
+    ran = run_inside(scenario(processes=[app], overrides=SMALL))
+    check(ran)
+    assert ran.outcome == "completed"
+    assert ran.machine.hardware.node.pinned.used * PAGE == 500 * MIB
+
+
+def test_switching_xnack_counts_ranges_or_lets_them_go():
+    def switched(first, then):
+        steps = [{"set_xnack": {"enabled": then}}, sleep("1us")]
+        ran = run_inside(scenario(steps, buffers={"x": "64MiB hipMallocManaged"}, xnack=first))
+        return ran.machine.hardware.node.pinned.used * PAGE
+
+    assert switched(first=True, then=False) == 64 * MIB
+    assert switched(first=False, then=True) == 0

@@ -127,3 +127,40 @@ def test_a_managed_global_is_like_managed_memory_and_a_pool_like_hipmalloc():
     assert managed.migrated("host_to_device") == 4 * MIB
     pool = run([launch(writes="x")], buffers={"x": "4MiB hsa_pool"})
     assert pool.raised == 0
+
+
+# -- flags that choose the memory type -------------------------------------------------------------------------------
+
+
+def atomics(*advice):
+    """Seconds that atomics on one line take in managed memory that lies in VRAM."""
+    warm = {"launch": {"kernel": "scale", "atomics": ["x"], "wait": True}, "name": "warm"}
+    timed = {"launch": {"kernel": "scale", "atomics": ["x"], "wait": True}, "name": "timed"}
+    ran = run([*advice, warm, timed], buffers={"x": "2MiB hipMallocManaged"}, kernels={"scale": {"lines": 1}})
+    assert ran.outcome == "completed"
+    return ran.duration("timed")
+
+
+def test_coarse_grained_memory_has_its_atomics_done_in_l2():
+    coarse = {"advise": {"buffer": "x", "advice": "set_coarse_grain"}}
+    fine, near = atomics(), atomics(coarse)
+    assert fine > 2 * near
+    assert atomics(coarse, {"advise": {"buffer": "x", "advice": "unset_coarse_grain"}}) == fine
+    assert atomics(coarse, {"svm_attributes": {"buffer": "x", "set_flags": ["ext_coherent"]}}) == fine
+
+
+@pytest.mark.parametrize(("flags", "said"), [([], True), (["gpu_exec"], False)])
+def test_code_without_the_execute_bit_is_noted(flags, said):
+    steps = [touch("code"), launch(writes="x")]
+    steps[1]["launch"]["executes"] = ["code"]
+    if flags:
+        steps.insert(0, {"svm_attributes": {"buffer": "code", "set_flags": flags}})
+    ran = run(steps, buffers=dict.fromkeys(("x", "code"), "2MiB hipMallocManaged"))
+    assert any("GPU_EXEC" in note for note in ran.data.notes) is said
+
+
+def test_a_granularity_that_the_unit_overrides_is_noted():
+    steps = [{"svm_attributes": {"buffer": "x", "granularity": "64KiB"}}]
+    for unit, said in (("granule", False), ("range", True), ("page", True)):
+        ran = run(steps, buffers={"x": "2MiB hipMallocManaged"}, driver={"unit": unit})
+        assert any("no effect" in note for note in ran.data.notes) is said
