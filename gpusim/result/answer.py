@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from gpusim.result import text
 from gpusim.result.groups import StepGroup, grouped, working
 from gpusim.result.paths import rounds_of, step_name_of
-from gpusim.result.sentences import filled_in
+from gpusim.result.sentences import filled_in, steps_of
 from gpusim.scenario.expression import first_metric
 
 if TYPE_CHECKING:
@@ -57,10 +57,13 @@ def answer(
     return {"text": words + ".", "metric": metric, "value": value_ns, "unit": "ns"}
 
 
-def by_hand(summary: dict[str, Any], formulas: Mapping[int, Formula]) -> tuple[str | None, float | None]:
+def by_hand(
+    summary: dict[str, Any], formulas: Mapping[int, Formula], sentences: Sequence[str] = ()
+) -> tuple[str | None, float | None]:
     """The formula of what is answered, held against the simulation, and how far it is from that; None if none is near.
 
-    Where the answer is the whole program it is the longest step's that has one; a program that died has none.
+    Where none comes near the step that is answered, it is that of the next step that the sentences speak of. Where the
+    answer is the whole program it is the longest step's that has one; a program that died has none.
     """
     if summary["outcome"] != "completed":
         return None, None
@@ -74,7 +77,9 @@ def by_hand(summary: dict[str, Any], formulas: Mapping[int, Formula]) -> tuple[s
         there = [at for at in formulas if steps[at]["kind"] != "repeat"]
         there.sort(key=lambda at: (-total[steps[at]["name"]], -steps[at]["duration_ns"]))
     else:
-        there = [at for at in formulas if steps[at]["name"] == name]
+        spoken_of = [name, *(other for sentence in sentences for other in steps_of(sentence))]
+        of_each = ([at for at in formulas if steps[at]["name"] == one] for one in spoken_of)
+        there = next((found for found in of_each if found), [])
         there.sort(key=lambda at: (not asked.startswith(f"steps.{steps[at]['path']}."), at))
     if not there:
         return None, None

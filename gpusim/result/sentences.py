@@ -18,7 +18,7 @@ def filled_in(summary: Mapping[str, Any], sentences: Sequence[str]) -> dict[str,
     """
     values: list[tuple[str, Any]] = []
     steps = {row["name"] for row in summary["steps"]}
-    done = [sentence for sentence in sentences if _steps_of(sentence) <= steps]
+    done = [sentence for sentence in sentences if steps.issuperset(steps_of(sentence))]
     words = [words for sentence in done if (words := _filled(summary, sentence, values)) is not None]
     if not values:
         return None
@@ -26,12 +26,12 @@ def filled_in(summary: Mapping[str, Any], sentences: Sequence[str]) -> dict[str,
     return {"text": " ".join(words), "metric": metric, "value": value, "unit": paths.unit_of(metric)}
 
 
-def _steps_of(sentence: str) -> set[str]:
-    """The names of the steps that a sentence speaks of."""
+def steps_of(sentence: str) -> list[str]:
+    """The names of the steps that a sentence speaks of, in order."""
     metrics = (
         path for blank in blanks(sentence) for path in expression.metrics(expression.parse(blank.expression))
     )
-    return {name for name in map(paths.step_name_of, metrics) if name is not None}
+    return [name for name in map(paths.step_name_of, metrics) if name is not None]
 
 
 def _filled(summary: Mapping[str, Any], sentence: str, values: list[tuple[str, Any]]) -> str | None:

@@ -78,7 +78,7 @@ def build(scenario: Scenario, data: RunData) -> dict[str, Any]:
         "engine": dict(data.engine),
     }
     summary["answer"] = answer(summary, scenario.answer, [str(row.metric) for row in scenario.expect or ()])
-    summary["formula"], summary["formula_off"] = by_hand(summary, data.formulas)
+    summary["formula"], summary["formula_off"] = by_hand(summary, data.formulas, scenario.answer)
     return summary
 
 

@@ -1,13 +1,17 @@
 """Pictures: right, readable, and the same bytes each time."""
 
 import itertools
+from dataclasses import replace
+from itertools import pairwise
 
 import matplotlib as mpl
+import pandas as pd
 import pytest
 from matplotlib.text import Text
 
 from gpusim.errors import InputError
 from gpusim.report import plots
+from gpusim.report.plots.bands import bands
 from gpusim.report.plots.series import gathered
 from gpusim.report.plots.theme import png, styled, text_width, time_unit, wrapped
 from gpusim.result import Result
@@ -128,6 +132,62 @@ def test_gathering_bins_keeps_the_bytes(first_touch):
     assert len(rates) <= 96
     assert sum(rate * width for rate, width in zip(rates, widths, strict=True)) == pytest.approx(4 * 2**30)
     assert min(widths) >= 0.5 * max(widths) * 0.5
+
+
+def test_a_comb_is_gathered_until_it_is_none():
+    """Something used 40 times for a moment each time shows as one stretch of use, with the same bytes."""
+    bins = 400
+    rows = pd.DataFrame({"start_ns": range(bins), "end_ns": range(1, bins + 1)}, dtype=float)
+    rows["bytes"] = [10.0 if number % 10 == 5 else 0.0 for number in range(bins)]
+    edges, rates = gathered(rows, "bytes")
+    assert min(rates) > 0
+    assert sum(rate * (end - start) for rate, (start, end) in zip(rates, pairwise(edges), strict=True)) == 400
+
+
+def test_a_short_step_is_named_above_its_band():
+    """Ten steps of which the last is a thousandth of the run: its name stands near the right end."""
+    steps = [row("long", 0, 999), row("short", 999, 1000), row("all", 999, 1000, kind="synchronize")]
+    made = bands({"steps": steps, "makespan_ns": 1000.0}, 10.0)
+    assert [(band.name, bool(band.size)) for band in made.bands] == [("long", True), ("short", False)]
+    ((called, at),) = made.callouts
+    assert called.name == "short"
+    assert 9 < at < 10
+    assert made.height > bands({"steps": steps[:1], "makespan_ns": 1000.0}, 10.0).height
+
+
+def test_names_above_narrow_bands_do_not_overlap():
+    steps = [row(f"a_longer_name_{n}", 500 + 5 * n, 505 + 5 * n) for n in range(7)] + [row("rest", 0, 1000)]
+    made = bands({"steps": steps, "makespan_ns": 1000.0}, 10.0)
+    spans = [
+        (at - text_width(band.name, 11) / 2, at + text_width(band.name, 11) / 2) for band, at in made.callouts
+    ]
+    assert spans
+    assert spans[0][0] >= 0
+    assert spans[-1][1] <= 10.0
+    assert all(left[1] < right[0] for left, right in pairwise(spans))
+
+
+def test_time_before_the_first_step_is_allocation():
+    made = bands({"steps": [row("work", 400, 1000)], "makespan_ns": 1000.0}, 10.0)
+    assert next((band.name, band.start_ns, band.end_ns) for band in made.bands) == ("allocation", 0.0, 400)
+
+
+def row(name, start, end, kind="launch"):
+    return {"name": name, "path": name, "process": "app", "kind": kind, "start_ns": start, "end_ns": end,
+            "duration_ns": end - start, "bytes": 8}  # fmt: skip
+
+
+def test_a_peak_that_dwarfs_the_rest_is_drawn_on_a_logarithmic_scale(scenario):
+    data = synthetic.first_touch()
+    flat = plots.figure(Result.from_run(scenario, data), "throughput")
+    assert {axes.get_yscale() for axes in flat.axes} == {"linear"}
+    at, link = next((at, use) for at, use in enumerate(data.uses) if use.name == "gpu[0].pcie.h2d")
+    moved = list(link.bytes_per_bin)
+    moved[max(place for place, size in enumerate(moved) if size)] *= 1000
+    data.uses[at] = replace(link, bytes=sum(moved), bytes_per_bin=moved)
+    steep = plots.figure(Result.from_run(scenario, data), "throughput")
+    assert "log" in {axes.get_yscale() for axes in steep.axes}
+    assert "GB/s, log" in {axes.get_ylabel() for axes in steep.axes}
 
 
 def test_titles_break_into_even_lines_that_fit():

@@ -62,7 +62,31 @@ def formulas(machine: Machine, data: RunData) -> dict[int, Formula]:
         made = _loop(data, number, found)
         if made is not None and abs(made.value_ps / length[number] - 1) <= FAR:
             found[number] = made
+    for number, step in enumerate(data.steps):
+        if step.kind == "parallel" and length[number]:
+            made = _longest_branch(data, number, found)
+            if made is not None and abs(made.value_ps / length[number] - 1) <= FAR:
+                found[number] = made
     return found
+
+
+def _longest_branch(data: RunData, number: int, found: dict[int, Formula]) -> Formula | None:
+    """That of the longest step inside a `parallel`, which holds up the rest; None without."""
+    whole = data.steps[number]
+    inside = [
+        at
+        for at in found
+        if data.steps[at].process == whole.process
+        and whole.start_ps <= data.steps[at].start_ps
+        and data.steps[at].end_ps <= whole.end_ps
+        and data.steps[at].kind not in (*_LOOPS, "parallel")
+    ]
+    if not inside:
+        return None
+    longest = max(inside, key=lambda at: data.steps[at].end_ps - data.steps[at].start_ps)
+    return Formula(
+        f"its longest, {data.steps[longest].name} ({found[longest].text})", found[longest].value_ps
+    )
 
 
 def _loop(data: RunData, number: int, found: dict[int, Formula]) -> Formula | None:

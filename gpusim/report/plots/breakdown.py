@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gpusim.report.plots.bands import WAITING
 from gpusim.report.plots.bars import key, stacked
 from gpusim.report.plots.theme import LEFT, QUIET, new_figure
 from gpusim.result import text
@@ -30,7 +31,9 @@ def draw(result: Result) -> Figure | None:
     groups = [
         group
         for group in grouped(working(summary["steps"]), split_first=True)
-        if group.attribution and group.end_ns - group.start_ns > _LEAST * makespan_ns
+        if group.kind not in WAITING
+        and group.attribution
+        and group.end_ns - group.start_ns > _LEAST * makespan_ns
     ]
     kept = sorted(groups, key=lambda group: -group.total_ns)[:_STEPS]
     groups = [group for group in groups if group in kept]

@@ -9,13 +9,30 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _BINS = 96  # wider than what repeats at the scale of the run's bins, which would show as a comb
+_FEWEST = 24
+_COMB = 3  # gaps
 
 
 def gathered(rows: pd.DataFrame, column: str, bins: int = _BINS) -> tuple[list[float], list[float]]:
     """Edges in nanoseconds, and per bin the sum of `column` over the bin's length: `bytes` gives GB/s.
 
-    Neighbouring bins are put together; a last bin that the end of the run cut short joins the one before it.
+    Neighbouring bins are put together, more of them where few would show what repeats as a comb; a last bin that the
+    end of the run cut short joins the one before it.
     """
+    edges, rates = _gathered(rows, column, bins)
+    while bins > _FEWEST and _gaps(rates) > _COMB:
+        bins //= 2
+        edges, rates = _gathered(rows, column, bins)
+    return edges, rates
+
+
+def _gaps(rates: list[float]) -> int:
+    """How often use stops and begins again, next to nothing counted as nothing."""
+    least = 0.05 * max(rates)
+    return sum(one <= least < other for one, other in pairwise(rates)) - 1
+
+
+def _gathered(rows: pd.DataFrame, column: str, bins: int) -> tuple[list[float], list[float]]:
     edges = [*rows["start_ns"].tolist(), float(rows["end_ns"].iloc[-1])]
     values = rows[column].tolist()
     width = -(-len(values) // bins)

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
-from gpusim.result.groups import StepGroup, grouped, working
-
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
     from gpusim.result import Result
@@ -165,53 +162,3 @@ def rate_unit(largest_gb_per_s: float) -> tuple[float, str]:
         if largest_gb_per_s >= factor:
             return factor, unit
     return 1e-6, "kB/s"
-
-
-def step_bands(axes: Axes, steps: list[Mapping[str, Any]], scale: float) -> None:
-    """The program over time: one band for each step, repeats gathered, overlapping ones in lanes of their
-    own.
-    """
-    groups = _visible(steps)
-    whole = max((group.end_ns for group in groups), default=0.0)
-    lanes: list[float] = []
-    placed: list[tuple[StepGroup, int]] = []
-    for group in groups:
-        free = next(
-            (lane for lane, end in enumerate(lanes) if end <= group.start_ns + 1e-6 * whole), len(lanes)
-        )
-        if free == len(lanes):
-            lanes.append(0.0)
-        lanes[free] = group.end_ns
-        placed.append((group, free))
-    shades = ("#C9D6E2", "#E3DCCB", "#D5E3D2", "#E6D3DC")
-    for number, (group, lane) in enumerate(placed):
-        start, width = group.start_ns / scale, (group.end_ns - group.start_ns) / scale
-        axes.barh(-lane, width, left=start, height=0.86, color=shades[number % len(shades)], linewidth=0)
-        share = (group.end_ns - group.start_ns) / whole
-        room = share * axes.get_position().width * WIDTH - 0.1
-        tries = [(words, size) for size in (13, 11) for words in (group.label, group.name)]
-        words, size = next((one for one in tries if text_width(*one) <= room), ("", 0))
-        if words:
-            axes.text(start + width / 2, -lane, words, ha="center", va="center_baseline", size=size)
-    axes.set_ylim(-max(len(lanes), 1) + 0.5, 0.5)
-    axes.set_yticks([])
-    for side in axes.spines.values():
-        side.set_visible(False)
-    axes.tick_params(bottom=False, labelbottom=False)
-
-
-def _visible(steps: list[Mapping[str, Any]]) -> list[StepGroup]:
-    """Groups in order of their start, without those that took too little time to be seen."""
-    groups = sorted(grouped(working(steps)), key=lambda group: (group.start_ns, -group.end_ns))
-    whole = max((group.end_ns for group in groups), default=0.0)
-    return [group for group in groups if group.total_ns / group.processes > 0.004 * whole]
-
-
-def lanes_of(steps: list[Mapping[str, Any]]) -> int:
-    """How many lanes `step_bands` needs, at most 3."""
-    events = sorted((at, change) for g in _visible(steps) for at, change in ((g.start_ns, 1), (g.end_ns, -1)))
-    now = most = 0
-    for _, change in events:
-        now += change
-        most = max(most, now)
-    return min(max(most, 1), 3)

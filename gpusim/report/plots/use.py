@@ -4,17 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gpusim.report.plots.bands import bands
 from gpusim.report.plots.series import gathered
-from gpusim.report.plots.theme import (
-    FAINT,
-    GROUP_COLOURS,
-    LEFT,
-    QUIET,
-    lanes_of,
-    new_figure,
-    step_bands,
-    time_unit,
-)
+from gpusim.report.plots.theme import FAINT, GROUP_COLOURS, LEFT, QUIET, WIDTH, new_figure, time_unit
 from gpusim.result import text
 
 if TYPE_CHECKING:
@@ -25,7 +17,6 @@ if TYPE_CHECKING:
 _ROWS = 8
 _ROW = 0.62  # inches
 _ORDER = ("worker", "link", "engine", "memory", "lock")
-_NAMES = {"worker": "fault worker", "engine": "copy engine"}
 
 
 def draw(result: Result) -> Figure | None:
@@ -46,18 +37,16 @@ def draw(result: Result) -> Figure | None:
     )
     title = _finding(shares)
     subtitle = "share of time in use over time (full height: always), and over the whole run"
-    steps = result.summary["steps"]
-    lanes = lanes_of(steps)
-    height = 2.85 + 0.36 * lanes + _ROW * len(kept)
+    left, width = LEFT + 0.20, 0.90 - LEFT - 0.20
+    program = bands(result.summary, width * WIDTH)
+    height = 2.85 + program.height + _ROW * len(kept)
     figure, top = new_figure(result, title, subtitle, height=height)
     height = figure.get_figheight()
     scale, unit = time_unit(makespan_ns)
-    left, width = LEFT + 0.20, 0.90 - LEFT - 0.20
-    bands = figure.add_axes((left, top - 0.36 * lanes / height, width, 0.36 * lanes / height))
-    step_bands(bands, steps, scale)
-    bands.set_xlim(0, makespan_ns / scale)
+    above = program.height / height
+    program.draw(figure.add_axes((left, top - above, width, above)), scale)
     deep = _ROW * len(kept) / height
-    axes = figure.add_axes((left, top - (0.36 * lanes + 0.12) / height - deep, width, deep))
+    axes = figure.add_axes((left, top - (program.height + 0.12) / height - deep, width, deep))
     edge = ("axes fraction", "data")
     for number, (group, name) in enumerate(kept):
         rows = table[(table["name"] == name) & (table["group"] == group)]
@@ -70,8 +59,9 @@ def draw(result: Result) -> Figure | None:
         )
         for line in (base, base + 0.8):
             axes.axhline(line, color=FAINT, linewidth=0.9, zorder=0)
+        shown = f"{name} (lock)" if group == "lock" else name
         axes.annotate(
-            name, (0, base + 0.4), (-10, 0), xycoords=edge, textcoords="offset points", ha="right",
+            shown, (0, base + 0.4), (-10, 0), xycoords=edge, textcoords="offset points", ha="right",
             va="center_baseline", size=14,
         )  # fmt: skip
         axes.annotate(
@@ -90,8 +80,10 @@ def draw(result: Result) -> Figure | None:
 def _finding(shares: dict[tuple[str, str], float]) -> str:
     """The busiest, and the busiest of another sort. A lock is named only when nothing else was in use."""
     servers = {item: share for item, share in shares.items() if item[0] != "lock"}
-    ordered = sorted((servers or shares).items(), key=lambda item: -item[1])
+    ordered = sorted((servers or shares).items(), key=lambda item: (-round(item[1], 3), item[0][1]))
     (group, name), share = ordered[0]
-    title = f"{name} is in use {100 * share:.0f} % of the time"
+    like = sum(kind == group and round(part, 3) == round(share, 3) for (kind, _), part in ordered) - 1
+    several = f" and {like} more like it are" if like else " is"
+    title = f"{name}{several} in use {text.percent(share, 0)} of the time"
     others = [(other, part) for (kind, other), part in ordered[1:] if kind != group and part >= 0.005]
     return title + (f", {others[0][0]} {100 * others[0][1]:.0f} %" if others else "")
