@@ -29,7 +29,8 @@ def gathered(rows: pd.DataFrame, column: str, bins: int = _BINS) -> tuple[list[f
 def _gaps(rates: list[float]) -> int:
     """How often use stops and begins again, next to nothing counted as nothing."""
     least = 0.05 * max(rates)
-    return sum(one <= least < other for one, other in pairwise(rates)) - 1
+    begun = sum(one <= least < other for one, other in pairwise(rates))
+    return begun - (1 if rates[0] <= least else 0)
 
 
 def _gathered(rows: pd.DataFrame, column: str, bins: int) -> tuple[list[float], list[float]]:
