@@ -317,7 +317,7 @@ def _prefetch(row: Row) -> tuple[str, str]:
         return _NAMES[best], "migrate_whole_range_vram_to_ram"
     if best == actual:
         return _NAMES[best], "migrate_leftover_pages_only"
-    if row["vram_free"] == "no":
+    if row["vram_free"] == "no" or (row["vram_free"] == "leg1_fails" and what is Move.THROUGH_RAM):
         return _NAMES[best], "migration_error_swallowed_ioctl_continues"
     if row["vram_free"] == "evictable":
         return _NAMES[best], "evict_svm_bo_then_migrate"

@@ -74,6 +74,10 @@ def prefetched(**changes):
         ),
         ({"is_apu": "yes"}, ("cpu", "no_migration")),
         ({"actual_loc": "gpu0"}, ("gpu0", "migrate_leftover_pages_only")),
+        (
+            {"actual_loc": "gpu1", "vram_free": "leg1_fails"},
+            ("gpu0", "migration_error_swallowed_ioctl_continues"),
+        ),
         ({"prefetch_loc": "cpu"}, ("cpu", "no_migration")),
     ],
 )

@@ -66,6 +66,26 @@ def test_munmap_is_told_with_its_trigger():
     assert found[-1] == ("b", str(int(UnmapTrigger.UNMAP_FROM_CPU)))
 
 
+@pytest.mark.parametrize("change", [{"compact": {}}, {"fork": {"steps": []}}])
+def test_what_the_kernel_does_to_pages_is_told_as_mmu_notify(change):
+    advise = {"advise": {"buffer": "x", "advice": "set_preferred_location", "device": "cpu"}}
+    found = told([touch("x"), advise, launch(reads="x"), change], buffers={"x": "4KiB malloc"})
+    assert found[2:] == [("b", str(int(UnmapTrigger.MMU_NOTIFY)))]
+
+
+def test_restore_work_that_fails_is_rescheduled_until_it_gets_its_pages():
+    """Others take the memory of what has gone to swap, and give it back 10 ms later."""
+    threads = {
+        "main": [touch("x"), {"barrier": {}}, {"swap_out": {"buffer": "x"}}],
+        "hungry": [{"barrier": {}}, sleep("100us"), touch("y"), sleep("10ms"), {"free": {"buffer": "y"}}],
+    }
+    keys = {"buffers": {"x": "2MiB hipMallocManaged", "y": "16MiB malloc"}, "xnack": False}
+    found = told(threads=threads, overrides={"cpu.memory": "18MiB", "gpu.vram": "32MiB"}, **keys)
+    restores = [last for number, last in found if number == "a"]
+    assert restores[-1] != "R"
+    assert restores.count("R") >= 5
+
+
 def test_eviction_is_told():
     keys = {"buffers": {"x": "96MiB hipMallocManaged"}, "overrides": {"gpu.vram": "64MiB"}}
     found = lines([launch(writes="x")], **keys)

@@ -10,7 +10,7 @@ import pytest
 from gpusim.cli import main
 from gpusim.driver.watch import PATIENCE_PS, Watch
 from gpusim.errors import SimulatedFailure
-from tests.programs import MS, US, launch, process, run, scenario, touch
+from tests.programs import MS, US, launch, process, run, scenario, sleep, touch
 
 MANAGED = {"x": "2MiB hipMallocManaged"}
 
@@ -60,13 +60,15 @@ def test_many_faults_with_progress_are_no_livelock():
 
 def test_restore_work_that_never_gets_its_pages_is_a_livelock():
     """XNACK off: pages were swapped out, other memory took their place, and HMM cannot bring them back."""
-    buffers = {"x": "64MiB hipMallocManaged", "y": "60MiB malloc"}
+    buffers = {"x": "2MiB hipMallocManaged", "y": "16MiB malloc"}
     threads = {
-        "main": [touch("x"), {"swap_out": {"buffer": "x"}}, {"barrier": {"name": "out"}}, launch(reads="x")],
-        "hungry": [{"barrier": {"name": "out"}}, touch("y")],
+        "main": [touch("x"), {"barrier": {}}, {"swap_out": {"buffer": "x"}}, launch(reads="x")],
+        "hungry": [{"barrier": {}}, sleep("100us"), touch("y")],
     }
-    ran = run(threads=threads, buffers=buffers, xnack=False, overrides={"cpu.memory": "66MiB"})
-    assert ran.outcome in ("livelock", "host_out_of_memory")
+    overrides = {"cpu.memory": "18MiB", "gpu.vram": "32MiB"}
+    ran = run(threads=threads, buffers=buffers, xnack=False, overrides=overrides)
+    assert ran.outcome == "livelock"
+    assert "restore work of app has failed 101 times" in ran.process("app").error
 
 
 def test_copies_that_fault_get_on_however_often_the_cpu_takes_the_pages_back():
