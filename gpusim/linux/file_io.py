@@ -171,6 +171,38 @@ class FileIo:
                 for start, end in self.cache.missing(inode, page, page):
                     yield Transfer(Kind.DRIVE, partial(self._fetch, inode, start, end, None))
 
+    def submit_direct(
+        self, file: File, offset: int, size: int, done: Callable[[int], None], *, write: bool
+    ) -> Stages:
+        """io_submit of one request with O_DIRECT: `done` is called with the bytes moved when the drive has done it.
+
+        Raises CallError as pread and pwrite do. What the page cache has of its pages is written out before.
+        """
+        inode, costs = file.inode, self.costs
+        if file.no_bytes is not None:
+            yield Kind.FILE_SYSTEM, costs.syscall
+            raise CallError(file.no_bytes)
+        self._check_direct(file, offset, size)
+        if not write:
+            size = max(0, min(size, inode.size - offset))
+        elif offset + size > inode.size:
+            self._claim(file, offset + size)
+        if inode.cached or inode.writing:
+            yield from self._write_out(inode, offset, size)
+            if write and size:
+                self.cache.invalidate(inode, offset // PAGE_BYTES, (offset + size - 1) // PAGE_BYTES)
+        yield Kind.FILE_SYSTEM, costs.syscall + costs.direct
+
+        def moved() -> None:
+            if write:
+                self._grow(inode, offset + size)
+            done(size)
+
+        if size:
+            yield Do(partial(inode.device.submit, offset, size, HOST, moved, write=write))
+        else:
+            yield Do(moved)
+
     def _direct_read(self, inode: Inode, offset: int, size: int, target: int, cost_ps: int) -> Stages:
         """`cost_ps` of CPU time, then a request to the drive."""
         if inode.dirty or inode.writing:

@@ -80,6 +80,7 @@ class HipFiles:
             log=self.log,
             pool_threads=declared.pool_threads or node.host_spec.cores,
             patched_pool=declared.pool_threads is not None,
+            open_files=declared.open_files,
         )
         self.libraries[process.label] = library
         return Files(hip, library, self._seed)

@@ -71,7 +71,7 @@ class FileJob:
     buffer_offset: int
     shuffled: bool  # the next block is drawn, not the following one
     threads: int
-    depth: int
+    depth: int  # calls in flight of a thread: asynchronous ones, entries of a batch, or direct requests
     stream: str | None = None
     bounce: Bounce = Bounce.PAGEABLE
     direct: bool = False  # POSIX: with O_DIRECT

@@ -9,9 +9,11 @@ from gpusim.engine.stages import Stages
 from gpusim.errors import CallError, SimulatedFailure
 from gpusim.kinds import Kind
 from gpusim.runtime.allocation import Allocation
+from gpusim.runtime.direct_queue import DirectQueue
 from gpusim.runtime.file_job import Block, FileApi, FileJob, Layout, Share, Tally, direction
 from gpusim.runtime.hip import Hip, Steps, Thread
 from gpusim.runtime.hipfile.batch import Batch, iter_stage
+from gpusim.runtime.hipfile.client import tell_refused
 from gpusim.runtime.hipfile.library import HipFile
 from gpusim.runtime.hipfile.scoring import Request
 from gpusim.runtime.hipfile.streams import Answer, AsyncIo
@@ -41,19 +43,53 @@ class Files:
     def register_buffer(self, thread: Thread, name: str) -> Steps:
         """hipFileBufRegister."""
         stages = self._library.register_buffer(self._hip.allocation(name))
-        yield from thread.stages(_failing("hipFileBufRegister", name, stages))
+        yield from thread.stages(_failing("hipFileBufRegister", name, stages, "buffer"))
+
+    def deregister_file(self, thread: Thread, name: str) -> Steps:
+        """hipFileHandleDeregister."""
+        yield from thread.stages(self._library.deregister_file(name))
+
+    def deregister_buffer(self, thread: Thread, name: str) -> Steps:
+        """hipFileBufDeregister."""
+        stages = self._library.deregister_buffer(self._hip.allocation(name))
+        yield from thread.stages(_failing("hipFileBufDeregister", name, stages, "buffer"))
+
+    def open_driver(self, thread: Thread) -> Steps:
+        """hipFileDriverOpen."""
+        yield from thread.stages(self._library.open_driver())
+
+    def close_driver(self, thread: Thread) -> Steps:
+        """hipFileDriverClose."""
+        yield from thread.stages(_failing("hipFileDriverClose", "", self._library.close_driver(), ""))
 
     def transfer(self, thread: Thread, job: FileJob, label: str, moved: Callable[[int], None]) -> Steps:
         """Do a job; `moved` is told the bytes that its calls have moved in all.
 
-        Files that are not registered are registered first, as every program has to. Raises SimulatedFailure for an
+        Files that are not registered are registered first, as every program has to, but not those that the program has
+        deregistered. Raises SimulatedFailure for an
         error that a call returns.
         """
         allocation = self._hip.allocation(job.buffer)
+        library = self._library
         if job.api is not FileApi.POSIX:
             for name in dict.fromkeys(job.files):
-                if name not in self._library.records:
+                if name not in library.records and name not in library.given_up:
                     yield from self.register_file(thread, name, opened_direct=False)
+        held = (allocation, *dict.fromkeys(job.files)) if job.api is not FileApi.POSIX else ()
+        library.hold(*held)
+        try:
+            yield from self._transfer(thread, job, allocation, label, moved)
+        finally:
+            library.let_go(*held)
+
+    def _transfer(
+        self,
+        thread: Thread,
+        job: FileJob,
+        allocation: Allocation,
+        label: str,
+        moved: Callable[[int], None],
+    ) -> Steps:
         kind = PieceLayout if job.pieces else Layout
         layout = kind(
             job,
@@ -142,8 +178,11 @@ class Files:
             direct=job.direct,
             tally=tally,
         )
-        if job.mix:
-            yield from thread.stages(posix.mixed(direction(job, self._seed_of(share)), blocks))
+        writes = direction(job, self._seed_of(share))
+        if job.depth > 1:
+            yield from thread.stages(DirectQueue(posix, job.depth).run(writes, blocks))
+        elif job.mix:
+            yield from thread.stages(posix.mixed(writes, blocks))
         else:
             yield from thread.stages(posix.run(job.write, blocks))
 
@@ -234,14 +273,19 @@ class Files:
         return f"{self._seed}.{self._hip.kfd.name}.{share.file}.{share.number}"
 
     def _request(self, allocation: Allocation, share: Share, block: Block, *, write: bool) -> Request:
-        request = new_request(self._library, share.file, self._library.buffer(allocation), write)
+        library = self._library
+        try:
+            request = new_request(library, share.file, library.buffer(allocation), write)
+        except CallError as error:
+            tell_refused(library, error, write=write)
+            raise
         request.file_offset, request.buffer_offset, request.size = block
         return request
 
 
-def _failing(call: str, name: str, stages: Stages) -> Stages:
+def _failing(call: str, name: str, stages: Stages, what: str = "file") -> Stages:
     """Stages whose error ends the program."""
     try:
         yield from stages
     except CallError as error:
-        raise failure(call, name, error) from None
+        raise failure(call, name, error, what) from None

@@ -24,8 +24,9 @@ from gpusim.runtime.hipfile.library import HipFile
 from gpusim.runtime.hipfile.synchronous import failure
 from gpusim.runtime.operations import in_null_stream
 from gpusim.runtime.staging import staged_down, staged_up
+from gpusim.spec import PAGE_BYTES
 
-_REASON = "the program calls pread and pwrite itself"
+REASON = "the program calls pread and pwrite itself"
 
 
 class Posix:
@@ -43,15 +44,15 @@ class Posix:
         direct: bool,
         tally: Tally,
     ) -> None:
-        self._hip = hip
-        self._library = library
-        self._chain = chain
-        self._file = library.files[file]
-        self._direct = direct
-        self._tally = tally
+        self.hip = hip
+        self.library = library
+        self.chain = chain
+        self.file = library.files[file]
+        self.direct = direct
+        self.tally = tally
         self._pinned = bounce is Bounce.PINNED
         on_device = allocation.allocator in (Allocator.HIP_MALLOC, Allocator.HSA_POOL)
-        self._gpu: Gpu | None = hip.node.devices[allocation.gpu].gpu if on_device else None
+        self.gpu: Gpu | None = hip.node.devices[allocation.gpu].gpu if on_device else None
 
     def mixed(self, writes: Callable[[], bool], blocks: Iterable[Block]) -> Stages:
         """All blocks, one after another; `writes` says of each whether it is written."""
@@ -61,67 +62,76 @@ class Posix:
 
     def run(self, write: bool, blocks: Iterable[Block]) -> Generator[Stage, int, Any]:
         """All blocks, one after another; reading ends with the file. Returns whether all were done."""
-        chain = self._chain
-        series = self._library.log.of(self._library.process, "posix", write)
+        chain = self.chain
+        series = self.library.log.of(self.library.process, "posix", write)
         before = chain.sums.copy()
         step = self._write if write else self._read
         try:
             for offset, _, size in blocks:
                 done = 0
-                while done < size and not self._hip.kfd.dead:
+                while done < size and not self.hip.kfd.dead:
                     start = chain.time_ps
                     moved = yield from step(offset + done, size - done)
-                    series.add(start, chain.time_ps, moved, _REASON)
+                    series.add(start, chain.time_ps, moved, REASON)
                     done += moved
-                    self._tally.bytes += moved
+                    self.tally.bytes += moved
                     if not moved:
                         return False
             return True
         except CallError as error:
             series.failed(error.code)
-            raise failure("pwrite" if write else "pread", self._file.name, error) from None
+            raise failure("pwrite" if write else "pread", self.file.name, error) from None
         finally:
             series.charge(before, chain.sums)
 
     def _read(self, offset: int, size: int) -> Bytes:
         while True:
             try:
-                size = self._library.injector.limit(FaultPlace.PREAD, self._file.name, size)
-                moved = yield from self._library.kernel.pread(self._file, offset, size, direct=self._direct)
+                size = self.granted(FaultPlace.PREAD, size)
+                moved = yield from self.library.kernel.pread(self.file, offset, size, direct=self.direct)
                 break
             except CallError as error:
                 if error.code != "EINTR":
                     raise
-        if moved and self._gpu is not None:
-            yield from in_null_stream(self._hip, self._chain, self._up(self._gpu, moved))
+        if moved and self.gpu is not None:
+            yield from in_null_stream(self.hip, self.chain, self.up(self.gpu, moved))
         return moved
 
     def _write(self, offset: int, size: int) -> Bytes:
-        if self._gpu is not None:
-            yield from in_null_stream(self._hip, self._chain, self._down(self._gpu, size))
+        if self.gpu is not None:
+            yield from in_null_stream(self.hip, self.chain, self.down(self.gpu, size))
         while True:
             try:
-                size = self._library.injector.limit(FaultPlace.PWRITE, self._file.name, size)
-                return (yield from self._library.kernel.pwrite(self._file, offset, size, direct=self._direct))
+                size = self.granted(FaultPlace.PWRITE, size)
+                return (yield from self.library.kernel.pwrite(self.file, offset, size, direct=self.direct))
             except CallError as error:
                 if error.code != "EINTR":
                     raise
 
-    def _up(self, gpu: Gpu, size: int) -> Stages:
-        yield Kind.COPY_SETUP, gpu.spec.sdma.copy_h2d
-        self._library.injector.limit(FaultPlace.HIP_MEMCPY, self._file.name, size)
-        if not self._pinned:
-            yield from staged_up(self._hip, gpu, size)
-            return
-        if not self._direct:  # a core has written it; with direct I/O the drive has
-            costs = self._library.costs
-            yield Kind.CACHE_DRAIN, round(min(size, costs.private_cache) * 1e12 / costs.dirty_drain)
-        yield sdma_transfer(gpu, gpu.h2d, size, flights=self._hip.flights)
+    def granted(self, where: FaultPlace, size: int) -> int:
+        """What an injected fault leaves of a call: direct I/O ends at a multiple of the alignment. Raises CallError."""
+        most = self.library.injector.limit(where, self.file.name, size)
+        if most < size and self.direct:
+            most -= most % (self.file.dio_offset_align or PAGE_BYTES)
+        return most
 
-    def _down(self, gpu: Gpu, size: int) -> Stages:
+    def up(self, gpu: Gpu, size: int) -> Stages:
+        """Host buffer to GPU."""
+        yield Kind.COPY_SETUP, gpu.spec.sdma.copy_h2d
+        self.library.injector.limit(FaultPlace.HIP_MEMCPY, self.file.name, size)
+        if not self._pinned:
+            yield from staged_up(self.hip, gpu, size)
+            return
+        if not self.direct:  # a core has written it; with direct I/O the drive has
+            costs = self.library.costs
+            yield Kind.CACHE_DRAIN, round(min(size, costs.private_cache) * 1e12 / costs.dirty_drain)
+        yield sdma_transfer(gpu, gpu.h2d, size, flights=self.hip.flights)
+
+    def down(self, gpu: Gpu, size: int) -> Stages:
+        """GPU to host buffer."""
         yield Kind.COPY_SETUP, gpu.spec.sdma.copy_d2h
-        self._library.injector.limit(FaultPlace.HIP_MEMCPY, self._file.name, size)
+        self.library.injector.limit(FaultPlace.HIP_MEMCPY, self.file.name, size)
         if self._pinned:
-            yield sdma_transfer(gpu, gpu.d2h, size, flights=self._hip.flights)
+            yield sdma_transfer(gpu, gpu.d2h, size, flights=self.hip.flights)
         else:
-            yield from staged_down(self._hip, gpu, size)
+            yield from staged_down(self.hip, gpu, size)

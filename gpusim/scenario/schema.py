@@ -168,6 +168,11 @@ class HipFile(Spec):
         description="threads of its pool; default: the cores of the node. Version 0.2.0 has a pool only if it was "
         "patched to: then batches run on it",
     )
+    open_files: int = Field(
+        default=1024,
+        gt=0,
+        description="descriptors that a process may have (ulimit -n); a registered file takes two",
+    )
 
 
 class Runtime(Spec):

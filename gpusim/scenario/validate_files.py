@@ -18,7 +18,7 @@ from gpusim.workload.steps.files import FileBatch, FileOperation, FileTransfer, 
 
 #: key -> the interfaces that look at it
 _BY_API: dict[str, tuple[TransferApi, ...]] = {
-    "depth": (TransferApi.ASYNC,),
+    "depth": (TransferApi.ASYNC, TransferApi.POSIX),
     "bounce": (TransferApi.POSIX,),
     "direct": (TransferApi.POSIX,),
 }
@@ -120,6 +120,11 @@ def check_file_step(process: ProcessPart, step: StepPart, mistakes: Mistakes, kn
         if written and args.api not in apis:
             legal = f"api: {' or '.join(apis)}"
             mistakes.report((*where, key), f"api {args.api} would ignore this key", legal=legal, key=True)
+    if args.api is TransferApi.POSIX and args.depth > 1 and not args.direct:
+        legal = "direct: true (buffered calls of libaio and io_uring wait for the page cache)"
+        mistakes.report(
+            (*where, "depth"), "api posix would ignore this key without O_DIRECT", legal=legal, key=True
+        )
     if args.pieces:
         for key in ("size", "duration", "order"):
             if key in step.raw_args:

@@ -24,6 +24,12 @@ _BEFORE = {
 }
 
 
+def tell_refused(library: HipFile, error: CallError, *, write: bool) -> None:
+    """A request ended before any backend was asked."""
+    reason = _BEFORE.get(error.code, error.code)
+    library.log.of(library.process, "rejected", write).refused(error.code, reason)
+
+
 class Client:
     """Requests one after another on `chain`. Whoever serves one tells `answered` or `failed` of it.
 
@@ -125,18 +131,15 @@ class Client:
         elif outcome.path != "fastpath":
             library.statistics.rejections += 1
         if outcome.path == "rejected":
-            self._refused(error, f"{outcome.refusal}; {outcome.reason}")
+            reason = f"{outcome.refusal}; {outcome.reason}"
+            library.log.of(library.process, "rejected", self._write).refused(error.code, reason)
         elif outcome.path != "fastpath":
             library.statistics.failed(request.buffer.gpu, "fallback", write=self._write)
             self._to(outcome.path, request.buffer.gpu).failed(error.code)
 
     def refused(self, error: CallError) -> None:
         """The request ended before any backend was asked."""
-        self._refused(error, _BEFORE.get(error.code, error.code))
-
-    def _refused(self, error: CallError, reason: str) -> None:
-        library = self._library
-        library.log.of(library.process, "rejected", self._write).refused(error.code, reason)
+        tell_refused(self._library, error, write=self._write)
 
     def _to(self, path: str, gpu: int) -> Series:
         """The series of a path; what was spent since the last change belongs to the one before."""

@@ -8,9 +8,9 @@ MEMORY_TYPE = "hipFileHipMemoryTypeInvalid"
 NOT_REGISTERED = "hipFileHandleNotRegistered"
 ALREADY_REGISTERED = "hipFileHandleAlreadyRegistered"
 MEMORY_NOT_REGISTERED = "hipFileMemoryNotRegistered"
+DRIVER_CLOSING = "hipFileDriverClosing"
 BATCH_FULL = "hipFileBatchFull"
 NO_DESCRIPTOR = "hipFileGetNewFDFailed"
-NOT_SUPPORTED = "hipFileIONotSupported"
 HIP_OUT_OF_MEMORY = "hipErrorOutOfMemory"
 
 #: one call moves at most this many bytes: INT_MAX down to a whole page

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import Protocol
 
@@ -21,6 +22,7 @@ from gpusim.runtime.hipfile.config import Configuration
 from gpusim.runtime.hipfile.faults import FaultPlace, Injector
 from gpusim.runtime.hipfile.pool import Pool
 from gpusim.runtime.hipfile.registration import (
+    DESCRIPTORS,
     BufferRecord,
     FileRecord,
     MemoryType,
@@ -54,7 +56,8 @@ class Charged(Protocol):
 class HipFile:
     """The library's state. `host_functions` is held by the host function that runs: HIP has one thread for them.
 
-    Left out: the library's own reader-writer lock, which only registrations hold exclusively.
+    Left out: the library's own reader-writer lock, which only registrations hold exclusively. A job holds its files and
+    its buffer from its begin to its end.
     """
 
     def __init__(
@@ -72,6 +75,7 @@ class HipFile:
         log: IoLog,
         pool_threads: int,
         patched_pool: bool,
+        open_files: int,
     ) -> None:
         self.env = env
         self.process = process
@@ -80,6 +84,7 @@ class HipFile:
         self.costs = costs
         self.ais = ais
         self.kernel = kernel
+        self.open_files = open_files  # descriptors that the process may have
         self.files = files
         self.injector = injector
         self.log = log
@@ -94,6 +99,10 @@ class HipFile:
         self.clients: dict[Charged, None] = {}  # those at work
         self.users = 0  # of the driver: opened implicitly by the first registration
         self.records: dict[str, FileRecord] = {}
+        self.given_up: set[str] = (
+            set()
+        )  # files that the program has deregistered: jobs do not register them again
+        self.held: Counter[object] = Counter()  # jobs at work with a file (by name) or a buffer
         self._buffers: set[Allocation] = set()
 
     def settle(self) -> None:
@@ -109,7 +118,10 @@ class HipFile:
         yield Kind.IO_SUBMIT, self.costs.register_file
         if name in self.records:
             raise CallError(codes.ALREADY_REGISTERED)
+        if DESCRIPTORS * (len(self.records) + 1) > self.open_files:
+            raise CallError(self.config.revision.no_descriptor)
         self.records[name] = register_file(file, reopened=self._reopened(name))
+        self.given_up.discard(name)
         self.users = max(self.users, 1)
         self.statistics.file_registrations += 1
 
@@ -135,6 +147,48 @@ class HipFile:
         look_up(self.buffer(allocation))
         self._buffers.add(allocation)
         self.statistics.buffer_registrations += 1
+
+    def deregister_file(self, name: str) -> Stages:
+        """hipFileHandleDeregister, which returns nothing: a file that a job holds stays registered."""
+        yield Kind.IO_SUBMIT, self.costs.call + self.kernel.costs.syscall  # the second descriptor is closed
+        if name in self.records and not self.held[name]:
+            del self.records[name]
+            self.given_up.add(name)
+
+    def deregister_buffer(self, allocation: Allocation) -> Stages:
+        """hipFileBufDeregister. Raises CallError."""
+        yield Kind.IO_SUBMIT, self.costs.call
+        if not self.users:
+            raise CallError(codes.DRIVER_CLOSING)
+        if allocation not in self._buffers:
+            raise CallError(codes.MEMORY_NOT_REGISTERED)
+        if self.held[allocation]:
+            raise CallError(codes.INTERNAL)
+        self._buffers.discard(allocation)
+
+    def open_driver(self) -> Stages:
+        """hipFileDriverOpen: one user more."""
+        yield Kind.IO_SUBMIT, self.costs.call
+        self.users += 1
+
+    def close_driver(self) -> Stages:
+        """hipFileDriverClose: the last one clears all files and buffers. Raises CallError where it is not open."""
+        yield Kind.IO_SUBMIT, self.costs.call + len(self.records) * self.kernel.costs.syscall
+        if not self.users:
+            raise CallError(codes.DRIVER_CLOSING)
+        self.users -= 1
+        if not self.users:
+            self.given_up |= self.records.keys()
+            self.records.clear()
+            self._buffers.clear()
+
+    def hold(self, *what: object) -> None:
+        """A job begins to use files and a buffer."""
+        self.held.update(what)
+
+    def let_go(self, *what: object) -> None:
+        """It has ended."""
+        self.held.subtract(what)
 
     def record(self, name: str) -> FileRecord:
         """What registration found out about a file. Raises CallError for one that is not registered."""

@@ -97,6 +97,7 @@ def mixed(
             break
 
 
-def failure(call: str, file: str, error: CallError) -> SimulatedFailure:
+def failure(call: str, name: str, error: CallError, what: str = "file") -> SimulatedFailure:
     """What a program that does not expect an error makes of it."""
-    return SimulatedFailure("io_error", f"{call} of file {file!r}: {error.code}")
+    whose = f" of {what} {name!r}" if what else ""
+    return SimulatedFailure("io_error", f"{call}{whose}: {error.code}")

@@ -58,7 +58,7 @@ class FileKnobs:
         process = self.program.process
         what = f"path of {self.program.label(site)}"
         buffer = process.buffers[args.buffer]
-        if args.api is TransferApi.ASYNC or buffer.allocator not in DEVICE_ALLOCATORS:
+        if args.api is TransferApi.ASYNC or args.depth > 1 or buffer.allocator not in DEVICE_ALLOCATORS:
             self._always_hipfile |= args.api is not TransferApi.POSIX
             return
         routes = dict(_ROUTES)
@@ -109,7 +109,8 @@ class FileKnobs:
             most = min(most, max(1, -(-self._bytes(args) // args.io_size)))
         counts = sorted({args.threads, *(1 << power for power in range(9) if 1 << power <= most)})
         self._number(site, "threads", "threads", counts, args.threads)
-        if isinstance(args, FileTransfer) and args.api is TransferApi.ASYNC:
+        queues = isinstance(args, FileTransfer) and (args.depth > 1 or args.api is TransferApi.ASYNC)
+        if isinstance(args, FileTransfer) and queues:
             self._number(site, "depth", "depth", sorted({args.depth, *_DEPTHS}), args.depth)
 
     def _number(self, site: Site, key: str, group: str, numbers: list[int], own: int) -> None:

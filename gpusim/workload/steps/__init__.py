@@ -16,6 +16,7 @@ from gpusim.workload.steps.files import (
     FileWrite,
 )
 from gpusim.workload.steps.fork import Fork
+from gpusim.workload.steps.hipfile_state import BufferDeregister, DriverClose, DriverOpen, FileDeregister
 from gpusim.workload.steps.host_touch import HostTouch
 from gpusim.workload.steps.kill import Kill
 from gpusim.workload.steps.launch import Launch
@@ -42,8 +43,12 @@ _SUPPORTED: tuple[type[StepSpec], ...] = (
     Alloc,
     Barrier,
     DropCaches,
+    BufferDeregister,
     BufferRegister,
+    DriverClose,
+    DriverOpen,
     FileBatch,
+    FileDeregister,
     FileRead,
     FileRegister,
     FileWrite,

@@ -93,7 +93,12 @@ class FileTransfer(StepSpec):
     threads: int = Field(
         default=1, gt=0, le=4096, description="threads that share the work: a contiguous part each"
     )
-    depth: int = Field(default=1, gt=0, le=4096, description="api async: calls in flight of each thread")
+    depth: int = Field(
+        default=1,
+        gt=0,
+        le=4096,
+        description="api async, or posix with direct (libaio, io_uring): calls in flight of each thread",
+    )
     duration: Duration | None = Field(
         default=None,
         gt=0,
@@ -217,8 +222,9 @@ class FileBatch(StepSpec):
 
 
 def facts_of(job: FileJob) -> dict[str, object]:
-    """What a formula needs to know of a job."""
-    return {name: getattr(job, name) for name in ("files", "io_size", "threads", "write", "direct")}
+    """What a formula needs to know of a job. A queue of direct requests counts as so many threads."""
+    facts = {name: getattr(job, name) for name in ("files", "io_size", "threads", "write", "direct")}
+    return facts | {"threads": job.threads * (job.depth if job.api is FileApi.POSIX else 1)}
 
 
 def _names(file: str | tuple[str, ...]) -> tuple[str, ...]:
