@@ -151,13 +151,16 @@ def _heed(warning: str | None) -> None:
 
 @cli.command()
 @_FILES
+@_SETS
+@_SEED
 @_JSON
-def check(files: tuple[Path, ...], as_json: bool) -> int:
+def check(files: tuple[Path, ...], sets: tuple[str, ...], seed: int | None, as_json: bool) -> int:
     """Validate scenarios without running them."""
     from gpusim import public
     from gpusim.report import output
 
-    found = failures.each(files, public.load)
+    changes = failures.parsed_sets(sets)
+    found = failures.each(files, lambda file: public.load(file, set=changes, seed=seed))
     for one in found:
         _heed(None if one.made is None else public.warning(one.made))
     output.checks(found, as_json=as_json)

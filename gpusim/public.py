@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from gpusim.errors import InputError, Problem
 from gpusim.result import Result
@@ -67,6 +67,8 @@ def run(
     A simulated program that dies is a result like any other: see `Result.outcome`. Raises InputError when the
     scenario is wrong or `out` cannot be written.
     """
+    if record not in get_args(Record):
+        raise InputError([Problem("unknown record", read=repr(record), legal=", ".join(get_args(Record)))])
     if trace and record == "off":
         raise InputError([Problem("a trace needs what a run records", legal="record: summary or spans")])
     if uncertainty is not None and uncertainty < FEWEST_DRAWS:
@@ -234,7 +236,15 @@ def write_scenario(scenario: Scenario, file: Path) -> Path:
         companions.write_beside(file.parent, files)
         file.write_text(text, encoding="utf-8")
     except OSError as error:
-        raise InputError([Problem(f"cannot be written: {error.strerror}", file=str(file))]) from None
+        raise InputError(
+            [
+                Problem(
+                    f"cannot be written: {error.strerror}",
+                    legal="a file in a folder that is there",
+                    file=str(file),
+                )
+            ]
+        ) from None
     return file
 
 

@@ -25,6 +25,8 @@ from gpusim.scenario.schema import Process
 from gpusim.scenario.words import FileSystem
 from gpusim.spec import PAGE_BYTES
 
+_WITH_FILES = "a node with drives (`gpusim profiles` lists them), or `io` in the CPU profile"
+
 
 class Storage:
     """The storage of a node. `file_io` is None where the CPU profile has no numbers for it."""
@@ -87,7 +89,7 @@ class Storage:
         """The files of a process. Its instances share those that they declare alike."""
         if process.files and self.file_io is None:
             message = "the CPU profile of the node has no numbers for file I/O (`io`)"
-            raise InputError([Problem(message, path=f"processes.{process.label}.files")])
+            raise InputError([Problem(message, path=f"processes.{process.label}.files", legal=_WITH_FILES)])
         return {name: self._file(process.name, name, declared) for name, declared in process.files.items()}
 
     def _file(self, process: str, name: str, declared: Declared) -> File:

@@ -51,7 +51,9 @@ def refuse(asked: Mapping[str, bool]) -> None:
     """Raise NotSupportedYet for the options or commands that are asked for."""
     wanted = [name for name, there in asked.items() if there]
     if wanted:
-        raise NotSupportedYet([Problem(f"{name} is not supported yet") for name in wanted])
+        raise NotSupportedYet(
+            [Problem(f"{name} is not supported yet", legal="what `gpusim --help` lists") for name in wanted]
+        )
 
 
 def parsed_sets(sets: Sequence[str]) -> dict[str, Any]:

@@ -150,7 +150,15 @@ def starter(file: Path, *, force: bool) -> None:
     try:
         file.write_text(text, encoding="utf-8")
     except OSError as error:
-        raise InputError([Problem(f"cannot be written: {error.strerror}", file=str(file))]) from None
+        raise InputError(
+            [
+                Problem(
+                    f"cannot be written: {error.strerror}",
+                    legal="a file in a folder that is there",
+                    file=str(file),
+                )
+            ]
+        ) from None
     lines([f"wrote {file}; now: gpusim run {file}"])
 
 

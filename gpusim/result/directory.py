@@ -24,6 +24,8 @@ def check_target(target: Path) -> Path:
     Returns the absolute path with links followed. Raises InputError.
     """
     path = Path(os.path.realpath(target))
+    if os.path.islink(target) and not path.exists():
+        raise _refused(target, f"is a link to {path}, which is not there")
     if path.exists() or path.is_symlink():
         if not path.is_dir():
             raise _refused(target, "is a file, not a directory")
@@ -120,4 +122,4 @@ def _put_back(aside: Path, path: Path) -> None:
 
 
 def _refused(target: Path, why: str) -> InputError:
-    return InputError([Problem(f"the output {target} {why}")])
+    return InputError([Problem(f"the output {target} {why}", legal="--out with another directory")])

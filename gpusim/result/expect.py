@@ -120,16 +120,25 @@ def _checked(
 def amount(value: Any, unit: str | None, what: str) -> float:
     """A number in `unit` (the metric's name carries it: `duration_ns`), or text with its own unit."""
     if isinstance(value, bool) or not isinstance(value, int | float | str):
-        raise InputError([Problem("is not an amount", path=what, read=repr(value))])
+        raise InputError(
+            [Problem("is not an amount", path=what, read=repr(value), legal="a number, or text with a unit")]
+        )
     if isinstance(value, str) and unit in _READERS and not (unit == "fraction" and _number(value)):
         read, scale = _READERS[unit]
         try:
             return read(value) / scale
         except quantity.QuantityError as error:
-            raise InputError([Problem(str(error), path=what)]) from None
+            raise InputError([Problem(error.why, path=what, read=error.read, legal=error.legal)]) from None
     if isinstance(value, str) and not _number(value):
         raise InputError(
-            [Problem("is not a number, and this metric has no unit", path=what, read=repr(value))]
+            [
+                Problem(
+                    "is not a number",
+                    path=what,
+                    read=repr(value),
+                    legal="a plain number: this metric has no unit",
+                )
+            ]
         )
     number = float(value)
     return int(number) if number.is_integer() and unit is None else number

@@ -175,7 +175,13 @@ def _steps(summary: Mapping[str, Any], path: str, rest: str) -> Value:
             )
         return values[0]
     if any(isinstance(value, str) for value in values):
-        raise InputError([Problem(f"{field} is text, it has no {wanted}", path=path)])
+        raise InputError(
+            [
+                Problem(
+                    f"{field} is text, it has no {wanted}", path=path, legal="one step, without a statistic"
+                )
+            ]
+        )
     return statistic([value for value in values if value is not None], wanted)
 
 
@@ -195,7 +201,13 @@ def _select(rows: list[Any], selectors: list[str], path: str) -> list[Any]:
     while len(selectors) > depth and selectors[-1].strip() == "*":  # all of the one that there is
         selectors = selectors[:-1]
     if len(selectors) > depth:
-        raise InputError([Problem(f"has {len(selectors)} indices, the step has {depth}", path=path)])
+        raise InputError(
+            [
+                Problem(
+                    f"has {len(selectors)} indices, the step has {depth}", path=path, legal=_range_text(rows)
+                )
+            ]
+        )
     chosen = rows
     for level, selector in enumerate(selectors):
         if selector.strip() == "*":  # also those outside the loop, which have no index at this level
@@ -231,7 +243,9 @@ def _range_text(rows: list[Any]) -> str:
 
 def _fraction(parts: Mapping[str, float] | None, kind: str, path: str) -> float:
     if parts is None:
-        raise InputError([Problem("was not recorded: run with --record summary", path=path)])
+        raise InputError(
+            [Problem("was not recorded", path=path, legal="a run with --record summary or spans")]
+        )
     return parts.get(kind, 0.0)
 
 

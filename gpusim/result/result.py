@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 SUMMARY = "summary.json"
 SCENARIO = "scenario.yaml"
+_RESULT = "a directory that `gpusim run` wrote: results/<name>/<id>, or its --out"
 
 
 class Result:
@@ -110,7 +111,14 @@ class Result:
             from gpusim.scenario import loader
 
             if self.path is None:
-                raise InputError("this result has no scenario beside it")
+                raise InputError(
+                    [
+                        Problem(
+                            "this result has no scenario beside it",
+                            legal="one that was loaded or has been saved",
+                        )
+                    ]
+                )
             self._scenario = loader.load(self.path / SCENARIO)
         return self._scenario
 
@@ -167,18 +175,28 @@ class Result:
 def _read_summary(where: Path) -> dict[str, Any]:
     file = where / SUMMARY
     if not where.exists():
-        raise InputError([Problem("there is no such result directory", file=str(where))])
+        raise InputError([Problem("there is no such result directory", legal=_RESULT, file=str(where))])
     if not file.is_file():
         hint = (
             "it holds the points of a sweep"
             if (where / "points.parquet").exists()
             else f"it has no {SUMMARY}"
         )
-        raise InputError([Problem(f"is not the result directory of a run: {hint}", file=str(where))])
+        raise InputError(
+            [Problem(f"is not the result directory of a run: {hint}", legal=_RESULT, file=str(where))]
+        )
     try:
         summary = json.loads(_read_text(file))
     except ValueError as error:
-        raise InputError([Problem(f"is not JSON: {error}", file=str(file))]) from None
+        raise InputError(
+            [
+                Problem(
+                    f"is not JSON: {error}",
+                    legal="the file as `gpusim run` wrote it: run it again",
+                    file=str(file),
+                )
+            ]
+        ) from None
     version = summary.get("schema_version") if isinstance(summary, Mapping) else None
     if version != SCHEMA_VERSION:
         raise InputError(
@@ -199,7 +217,15 @@ def _read_text(file: Path) -> str:
         return file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is not text"
-        raise InputError([Problem(f"cannot be read: {why}", file=str(file))]) from None
+        raise InputError(
+            [
+                Problem(
+                    f"cannot be read: {why}",
+                    legal="a file as `gpusim run` wrote it: run it again",
+                    file=str(file),
+                )
+            ]
+        ) from None
 
 
 def _reader(file: Path) -> Callable[[], pd.DataFrame]:
@@ -210,6 +236,14 @@ def _reader(file: Path) -> Callable[[], pd.DataFrame]:
         try:
             return pd.read_parquet(file)
         except (OSError, pa.ArrowException) as error:
-            raise InputError([Problem(f"cannot be read: {error}", file=str(file))]) from None
+            raise InputError(
+                [
+                    Problem(
+                        f"cannot be read: {error}",
+                        legal="a file as `gpusim run` wrote it: run it again",
+                        file=str(file),
+                    )
+                ]
+            ) from None
 
     return read

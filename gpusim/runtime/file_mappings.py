@@ -20,7 +20,13 @@ def map_file(hip: Hip, vma: Vma, declared: Declared) -> None:
     io = node.file_io
     if io is None or io.costs.mapped is None or declared.file is None:
         raise InputError(
-            [Problem("the CPU profile of the node has no numbers for mapped files", path="system.node")]
+            [
+                Problem(
+                    "the CPU profile of the node has no numbers for mapped files",
+                    path="system.node",
+                    legal="a node whose CPU profile has `io.mapped`; `gpusim profiles NAME` shows it",
+                )
+            ]
         )
 
     def run(stages: Stages, done: Callable[[], None]) -> None:

@@ -6,14 +6,17 @@ Counts are upper ends for kernels: memory that is resident costs less.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from gpusim.quantity import format_size
+from gpusim.quantity import format_size, parse_size
+from gpusim.scenario.resolve import resolve
 from gpusim.scenario.schema import Process, Scenario
 from gpusim.scenario.step_reader import nested_steps
-from gpusim.scenario.words import Allocator
+from gpusim.scenario.words import Allocator, OnError
 from gpusim.workload.steps import Step
+from gpusim.workload.steps.allocation import Alloc
 from gpusim.workload.steps.control import Repeat
 from gpusim.workload.steps.files import FileBatch, FileTransfer
 from gpusim.workload.steps.launch import Launch
@@ -26,6 +29,7 @@ _A_SECOND = 30_000
 _REQUEST_PS = 10_000_000
 #: and the rate of all of them together at most: what a link or two carry
 _BYTES_PER_PS = 0.064
+_FATAL = frozenset({Allocator.MALLOC, Allocator.HEAP, Allocator.STACK, Allocator.MMAP})
 _RESIDENT = frozenset({Allocator.HIP_MALLOC, Allocator.HSA_POOL})
 
 
@@ -44,10 +48,48 @@ def efforts(scenario: Scenario) -> list[Effort]:
     found = [
         effort
         for process in scenario.processes
+        if not _too_large(process, scenario)
         for steps in process.threads.values()
-        for effort in _of(steps, 1, process, scenario)
+        for effort in _before_the_end(steps, process, scenario)
     ]
     return sorted(found, key=lambda effort: -effort.count)
+
+
+def _too_large(process: Process, scenario: Scenario) -> bool:
+    """Does the process die before its first step, because its hipMalloc buffers exceed the memory of a GPU?"""
+    if process.on_error is not OnError.STOP:
+        return False
+    later = {getattr(step.args, "buffer") for step in _all(process) if isinstance(step.args, Alloc)}  # noqa: B009
+    asked = Counter[str]()
+    for name, buffer in process.buffers.items():
+        if buffer.allocator in _RESIDENT and name not in later:
+            asked[buffer.gpu or "gpu0"] += buffer.size
+    if not asked:
+        return False
+    return max(asked.values()) > max(parse_size(gpu["hbm"]["size"]) for gpu in resolve(scenario).gpus)
+
+
+def _before_the_end(steps: Iterable[Step], process: Process, scenario: Scenario) -> Iterator[Effort]:
+    """The steps of a thread up to a launch that kills the process: on memory of malloc with XNACK off."""
+    registered = any(step.verb == "host_register" for step in _all(process))
+    off = process.env.get("HSA_XNACK", "").strip() == "0" and not registered
+    for step in steps:
+        if off and step.when and isinstance(step.args, Launch):
+            used = (process.buffers.get(name) for name in step.args.buffers().values())
+            if any(buffer is not None and buffer.allocator in _FATAL for buffer in used):
+                return
+        yield from _of((step,), 1, process, scenario)
+
+
+def _all(process: Process) -> Iterator[Step]:
+    """Every step of a process, also those inside others."""
+    waiting = [step for steps in process.threads.values() for step in steps]
+    while waiting:
+        step = waiting.pop()
+        yield step
+        for key, depth in nested_steps(type(step.args)).items():
+            inner = getattr(step.args, key)
+            waiting += inner if depth == 1 else [one for branch in inner for one in branch]
 
 
 def warning(scenario: Scenario) -> str | None:

@@ -6,19 +6,26 @@ mode ignores) it leaves to the loader, and where a value may be a placeholder `$
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from pydantic import BaseModel
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaMode, JsonSchemaValue, models_json_schema
 from pydantic_core import core_schema
 
+from gpusim.quantity import DURATION_PATTERN, FREQUENCY_PATTERN, RATE_PATTERN, SIZE_PATTERN
 from gpusim.scenario.schema import Scenario
 from gpusim.scenario.step_reader import VERBS
+from gpusim.spec import Spec
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 _PLACEHOLDER = {"type": "string", "pattern": r"\$\{[^{}]+\}", "description": "a value of `parameters`"}
 _REF = "#/$defs/{}"
+_QUANTITIES = (SIZE_PATTERN, DURATION_PATTERN, RATE_PATTERN, FREQUENCY_PATTERN)
+#: bounds of quantities, which JSON Schema knows for numbers only: beyond 2^63 in the smallest unit, or nothing
+_TOO_LARGE = r"^\s*\+?\d{20}|[eE]\+?0*(?:[2-9]\d|\d{3})"
+_NOTHING = r"^\s*\+?0*\.?0*(?:[eE][+-]?\d+)?\s*[A-Za-zµ]"
 _UNKNOWN_KEYS = (
     "title",
     "gt",
@@ -33,6 +40,9 @@ def build() -> dict[str, Any]:
     models: list[tuple[type[BaseModel], JsonSchemaMode]] = [(Scenario, "validation")]
     models += [(spec, "validation") for spec in VERBS.values()]
     names, whole = models_json_schema(models, schema_generator=_Generator)
+    for model in _all(Spec):
+        if model.__name__ in whole["$defs"]:
+            _bound(whole["$defs"][model.__name__], model)
     definitions: dict[str, Any] = {name: _tidy(schema) for name, schema in whole["$defs"].items()}
     refs = {spec: names[(spec, "validation")] for spec in VERBS.values()}
     definitions["Step"] = _step(refs)
@@ -44,6 +54,20 @@ def build() -> dict[str, Any]:
         **{key: value for key, value in top.items() if key != "title"},
         "$defs": dict(sorted(definitions.items())),
     }
+
+
+def _all(model: type[BaseModel]) -> Iterator[type[BaseModel]]:
+    for part in model.__subclasses__():
+        yield part
+        yield from _all(part)
+
+
+def _bound(schema: dict[str, Any], model: type[BaseModel]) -> None:
+    """Write `gt: 0` of quantities where pydantic drops it, because the type has a schema of its own."""
+    for name, field in model.model_fields.items():
+        properties = schema.get("properties", {}).get(field.alias or name)
+        if properties is not None and any(getattr(mark, "gt", None) == 0 for mark in field.metadata):
+            properties.setdefault("gt", 0)
 
 
 class _Generator(GenerateJsonSchema):
@@ -104,6 +128,9 @@ def _tidy(node: Any) -> Any:
         }
         return plain | {"properties": {name: _tidy(child) for name, child in node["properties"].items()}}
     tidy = {key: _tidy(child) for key, child in node.items() if key not in _UNKNOWN_KEYS}
+    if tidy.get("type") == "string" and tidy.get("pattern") in _QUANTITIES:
+        never = [_TOO_LARGE, _NOTHING] if node.get("gt") == 0 else [_TOO_LARGE]
+        tidy["not"] = {"pattern": "|".join(never)}
     typed = tidy.get("type") in ("integer", "number", "boolean") or "enum" in tidy or "pattern" in tidy
     if not typed or "const" in tidy:
         return tidy

@@ -41,6 +41,10 @@ def load(source: str | Path, *, sets: Mapping[str, Any] | None = None, seed: int
     `sets` maps dotted paths to plain Python values that replace those of the file; `seed` replaces the seed.
     Raises InputError with every mistake, or NotSupportedYet.
     """
+    given: object = source  # Python does not hold callers to what is annotated
+    if not isinstance(given, str | Path):
+        legal = "the path of a YAML file, or YAML text; yaml.dump makes text of a dict"
+        raise InputError([Problem("a scenario is a file or a text", read=type(given).__name__, legal=legal)])
     if isinstance(source, str) and "\n" in source:
         return loads(source, sets=sets, seed=seed)
     file = Path(source)
@@ -54,7 +58,7 @@ def loads(
     edits = tuple((sets or {}).items())
     if seed is not None:
         edits += (("seed", seed),)
-    return _build(Origin(text, file, edits), check_sweep=True)
+    return _build(Origin(text, file, edits, given=len(edits)), check_sweep=True)
 
 
 def starter() -> str:
@@ -94,7 +98,9 @@ def raw_tree(origin: Origin) -> dict[str, Any]:
 
 def _origin(scenario: Scenario) -> Origin:
     if scenario._origin is None:
-        raise InputError("this scenario was not loaded, so it has no source to change; use gpusim.load")
+        raise InputError(
+            [Problem("this scenario has no source to change", legal="one that gpusim.load gave")]
+        )
     return scenario._origin
 
 
@@ -144,8 +150,9 @@ def _edited(origin: Origin, tree: dict[str, Any]) -> tuple[dict[str, Any], dict[
     """The tree with the edits made, and what each place was set by."""
     places: dict[TreePath, str] = {}
     problems: list[Problem] = []
-    for path, value in origin.edits:
-        how = f"--set {path}={_short(value)}"
+    for number, (path, value) in enumerate(origin.edits):
+        how = f"{path}={_short(value)}"
+        how = f"--set {how}" if number < origin.given else f"with_({how})"
         try:
             place = paths.find(tree, path, how)
             paths.assign(tree, place, _plain(value, how))

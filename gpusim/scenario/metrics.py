@@ -169,17 +169,25 @@ def check_amount(metric: str, value: Any, *, tolerance: bool = False) -> Problem
     unit = unit_of(metric)
     if tolerance:
         if unit == "word":
-            return Problem("a word has no tolerance", read=repr(value))
+            return Problem("a word has no tolerance", read=repr(value), legal="leave it out")
         if isinstance(value, str) and value.strip().endswith("%"):
             digits = value.strip()[:-1].strip()
             if _number(digits) is None or float(digits) < 0:
                 return Problem("not a percentage", read=repr(value), legal="e.g. 20%")
             return None
     if unit == "word":
-        return None if isinstance(value, str) else Problem("needs a word", read=repr(value))
+        return (
+            None
+            if isinstance(value, str)
+            else Problem("needs a word", read=repr(value), legal="text, e.g. completed")
+        )
     if unit is None or (unit == "fraction" and not isinstance(value, str)):
         number = _number(value) if isinstance(value, str) else value
-        return None if number is not None else Problem("needs a number", read=repr(value))
+        return (
+            None
+            if number is not None
+            else Problem("needs a number", read=repr(value), legal="a number without a unit")
+        )
     try:
         _READERS[unit](value)
     except quantity.QuantityError as error:

@@ -127,7 +127,8 @@ class Mistakes:
             value = written if "${" not in written else value  # `0B`, not the number it was read as
         near = nearest(value, choices) if isinstance(value, str) else None
         if "env" in path and kind == "string_type":
-            message, legal = "environment variables are text: quote it", f'"{shown(value)}"'
+            plain = not isinstance(value, dict | list)
+            message, legal = "environment variables are text: quote it", f'"{shown(value) if plain else 1}"'
         self.report(path, message, read=shown(value), legal=legal, nearest=near)
 
 

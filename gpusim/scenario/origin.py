@@ -17,6 +17,7 @@ class Origin:
     text: str
     file: Path | None = None
     edits: tuple[tuple[str, Any], ...] = field(default=())  # (dotted path, value), in order
+    given: int = 0  # how many of the edits came with the file (`--set`); later ones were made in Python
 
     @property
     def shown(self) -> str | None:

@@ -176,4 +176,5 @@ def _missing(
 
 
 def _refused(message: str, path: str, origin: str | None) -> InputError:
-    return InputError([Problem(message, path=path, file=origin)])
+    legal = "keys with dots between them, members of lists by name or [index]: processes.app.buffers.x.size"
+    return InputError([Problem(message, path=path, legal=legal, file=origin)])

@@ -37,6 +37,8 @@ _STRUCTURE = ("profile_version", "count")
 #: mappings of words that may look like quantities
 _WORDS = ("switches",)
 
+_START = "what `gpusim profiles NAME --yaml` prints"
+
 Tree = dict[str, Any]
 
 
@@ -77,6 +79,13 @@ def load(kind: str, name: str, *, beside: Path | None = None) -> Profile:
         file = Path(name).expanduser()
         if beside is not None and not file.is_absolute():
             file = beside / file
+        if file.is_dir() or not file.exists():
+            what = f"{kind[:-1]} profile"
+            why = f"a directory is no {what}" if file.is_dir() else f"there is no {what} file {str(file)!r}"
+            legal = (
+                f"{listed(names(kind), 40)}, or the path of a file; `gpusim profiles NAME --yaml` prints one"
+            )
+            raise InputError([Problem(why, read=repr(name), legal=legal)])
     else:
         if name not in names(kind):
             raise InputError([_unknown(kind[:-1], name, names(kind), None)])
@@ -113,16 +122,21 @@ def _read(kind: str, file: Path, state: tuple[int, int]) -> Profile:
     mistakes = Mistakes(tree, file=str(file), root=root)
     mistakes.problems += problems
     if not isinstance(tree, dict):
-        mistakes.report((), "a profile is a mapping", read=shown(tree))
+        mistakes.report((), "a profile is a mapping", read=shown(tree), legal=_START)
         raise InputError(mistakes.sorted())
     parameters: dict[str, Parameter] = {}
     values = split(tree, (), mistakes, parameters)
     version = values.get("profile_version")
     if not isinstance(version, int) or isinstance(version, bool) or version < 1:
-        mistakes.report(("profile_version",), "needs a whole number from 1", read=shown(version))
+        mistakes.report(
+            ("profile_version",),
+            "needs a whole number from 1",
+            read=shown(version),
+            legal="profile_version: 1",
+        )
     name = values.get("name")
     if not isinstance(name, str):
-        mistakes.report(("name",), "a profile needs its name", read=shown(name))
+        mistakes.report(("name",), "a profile needs its name", read=shown(name), legal="name: ...")
     if mistakes.problems:
         raise InputError(mistakes.sorted())
     return Profile(kind, str(name), int(values["profile_version"]), values, parameters, file)

@@ -37,6 +37,9 @@ ALIASES: Mapping[str, str] = {
 _ROOT = re.compile(r"(gpu|link)(?:\[(\d+)\])?|cpu|node|driver|drive")
 
 
+_START = "as `gpusim profiles NAME --yaml` prints it"
+
+
 @dataclass(frozen=True)
 class ResolvedSystem:
     """Plain trees for the specs of the parts, and where each number came from.
@@ -219,7 +222,7 @@ def _part(kind: str, entry: Any, key: str, node: profiles.Profile, beside: Path 
         }
         return profiles.Profile(kind, str(entry.get("name", f"{node.name}.{key}")), 0, entry, own, node.file)
     message = "needs the name of a profile, or a profile written out"
-    raise InputError([Problem(message, path=key, read=shown(entry), file=str(node.file))])
+    raise InputError([Problem(message, path=key, read=shown(entry), legal=_START, file=str(node.file))])
 
 
 def _gpus(
@@ -228,7 +231,9 @@ def _gpus(
     """(profile, entry of the node, parameters of its link) for each GPU that is used."""
     if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
         message = "needs a list of {profile, count, link}"
-        raise InputError([Problem(message, path="gpus", read=shown(entries), file=str(node.file))])
+        raise InputError(
+            [Problem(message, path="gpus", read=shown(entries), legal=_START, file=str(node.file))]
+        )
     total = sum(_count(entry, node) for entry in entries)
     if wanted is not None and wanted > total:
         legal = f"1 to {total}"
@@ -258,6 +263,7 @@ def _count(entry: Tree, node: profiles.Profile, what: str = "GPUs") -> int:
                     message,
                     path="gpus.count" if what == "GPUs" else "drives.count",
                     read=shown(count),
+                    legal="1 to 64",
                     file=str(node.file),
                 )
             ]
@@ -272,7 +278,9 @@ def _drives(
     for number, entry in enumerate(entries or []):
         if not isinstance(entry, dict) or not isinstance(entry.get("name"), str):
             message = "needs a list of {name, profile, count}"
-            raise InputError([Problem(message, path="drives", read=shown(entry), file=str(node.file))])
+            raise InputError(
+                [Problem(message, path="drives", read=shown(entry), legal=_START, file=str(node.file))]
+            )
         source = entry.get("spec", entry.get("profile"))
         profile = _part("drives", source, f"drives.{number}.spec", node, beside)
         if "count" not in entry:

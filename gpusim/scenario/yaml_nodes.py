@@ -27,6 +27,8 @@ MAX_BYTES = 10 * 2**20
 MAX_NODES = 1_000_000
 MAX_ALIASED_NODES = 100_000
 MAX_DEPTH = 64
+_YAML_TEXT = "YAML text in UTF-8"
+_YAML_FILE = "a file of YAML text in UTF-8; `gpusim init FILE` writes a scenario to start from"
 MAX_PROBLEMS = 100  # of one kind of file; whoever has more is better served by the first hundred
 
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -38,7 +40,7 @@ def read_text(path: Path) -> str:
     """The text of a file, or an InputError that says why not."""
 
     def refuse(message: str, line: int | None = None, column: int | None = None) -> InputError:
-        return InputError([Problem(message, file=str(path), line=line, column=column)])
+        return InputError([Problem(message, legal=_YAML_FILE, file=str(path), line=line, column=column)])
 
     try:
         with path.open("rb") as stream:
@@ -46,16 +48,16 @@ def read_text(path: Path) -> str:
     except FileNotFoundError:
         raise refuse("no such file") from None
     except IsADirectoryError:
-        raise refuse("this is a directory; give a scenario file") from None
+        raise refuse("this is a directory") from None
     except (OSError, ValueError) as error:  # ValueError: a NUL in the name
         raise refuse(f"cannot be read: {getattr(error, 'strerror', None) or error}") from None
     if len(data) > MAX_BYTES:
-        raise refuse("is larger than 10 MiB; a scenario is a text of a few KiB")
+        raise refuse("is larger than 10 MiB")
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
         if b"\0" in data:
-            raise refuse("is a binary file; a scenario is YAML text in UTF-8") from None
+            raise refuse("is a binary file") from None
         before = data[: error.start]
         raise refuse(
             f"is not UTF-8 text: byte {data[error.start]:#04x}",
@@ -68,12 +70,12 @@ def compose(text: str, file: str | None = None) -> tuple[Node, list[Problem]]:
     """The tree of a YAML text and the mistakes that do not hide others. Mistakes that do raise InputError."""
     text = text.removeprefix("\ufeff")
     if len(text) > MAX_BYTES:
-        raise InputError([Problem("is larger than 10 MiB; a scenario is a text of a few KiB", file=file)])
+        raise InputError([Problem("is larger than 10 MiB", legal="a text of a few KiB", file=file)])
     if bad := _UNPRINTABLE.search(text):
         before = text[: bad.start()]
         place = (before.count("\n") + 1, bad.start() - before.rfind("\n"))
-        message = f"holds the unprintable character {bad[0]!a}; a scenario is YAML text in UTF-8"
-        raise InputError([Problem(message, file=file, line=place[0], column=place[1])])
+        message = f"holds the unprintable character {bad[0]!a}"
+        raise InputError([Problem(message, legal=_YAML_TEXT, file=file, line=place[0], column=place[1])])
     builder = _Builder(file)
     try:
         for event in yaml.parse(text, Loader=_LOADER):
@@ -81,10 +83,19 @@ def compose(text: str, file: str | None = None) -> tuple[Node, list[Problem]]:
     except yaml.MarkedYAMLError as error:
         raise InputError([*builder.problems, _syntax(error, file)]) from None
     except (yaml.YAMLError, UnicodeError) as error:
-        raise InputError([*builder.problems, Problem(f"bad YAML: {error}", file=file)]) from None
+        raise InputError(
+            [*builder.problems, Problem(f"bad YAML: {error}", legal=_YAML_TEXT, file=file)]
+        ) from None
     if builder.root is None:
-        raise InputError([Problem("is empty; `gpusim init` prints a scenario to start from", file=file)])
+        raise InputError(
+            [Problem("is empty", legal="a scenario; `gpusim init` writes one to start from", file=file)]
+        )
     return builder.root, builder.problems
+
+
+def _said_of(what: str, problem: Problem) -> Problem:
+    """A mistake in a short text: its line and column say nothing."""
+    return Problem(problem.message, legal=problem.legal or "a YAML value; quote text", file=what)
 
 
 def parse_value(text: str, what: str) -> Any:
@@ -92,9 +103,9 @@ def parse_value(text: str, what: str) -> Any:
     try:
         node, problems = compose(text if text.strip() else "''", what)
     except InputError as error:
-        raise InputError([Problem(problem.message, file=what) for problem in error.problems]) from None
+        raise InputError([_said_of(what, problem) for problem in error.problems]) from None
     if problems:
-        raise InputError([Problem(problem.message, file=what) for problem in problems])
+        raise InputError([_said_of(what, problem) for problem in problems])
     return node.plain()
 
 
@@ -197,7 +208,7 @@ class _Builder:
         first = opened.seen.setdefault(key, line)
         if len(opened.seen) == len(parent.items):
             message = f"the key {key!r} is here twice (first in line {first})"
-            self._add(Problem(message, file=self.file, line=line, column=column))
+            self._add(Problem(message, legal="each key once", file=self.file, line=line, column=column))
             return
         parent.items.append(Entry(key, line, column, node))
 

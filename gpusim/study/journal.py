@@ -90,7 +90,15 @@ class Journal:
             )
 
     def _refused(self, error: OSError) -> InputError:
-        return InputError([Problem(f"cannot be written: {error.strerror}", file=str(self.file))])
+        return InputError(
+            [
+                Problem(
+                    f"cannot be written: {error.strerror}",
+                    legal="--out with another directory",
+                    file=str(self.file),
+                )
+            ]
+        )
 
 
 def _parsed(line: str) -> dict[str, Any] | None:

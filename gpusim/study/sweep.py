@@ -71,7 +71,12 @@ def with_grid(
     empty = [path for path, values in axes.items() if not values]
     if empty:
         raise InputError(
-            [Problem("an axis needs at least one value", path=f"sweep.over.{path}") for path in empty]
+            [
+                Problem(
+                    "an axis needs at least one value", path=f"sweep.over.{path}", legal="a list of values"
+                )
+                for path in empty
+            ]
         )
     repeats = scenario.sweep.replications if scenario.sweep is not None else 1
     grid = {"over": axes, "replications": repeats if replications is None else replications}

@@ -51,7 +51,9 @@ def validate(file: str | Path, *, progress: Progress | None = None) -> Validated
     """Run one file at its base point and compare. Raises InputError, also when it has no `expect`."""
     scenario = loader.load(file)
     if not scenario.expect:
-        problem = Problem("has no rows to validate", path="expect", file=str(file))
+        problem = Problem(
+            "has no rows to validate", path="expect", legal="`expect:` with what was measured", file=str(file)
+        )
         raise InputError([problem])
     result = simulated(scenario, progress=progress)
     return Validated(Path(file), result.outcome, tuple(result.check(scenario.expect)))

@@ -14,10 +14,11 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
+from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from gpusim.errors import GpusimError, InputError, Problem
+from gpusim.errors import GpusimError, InputError
 
 if TYPE_CHECKING:
     from gpusim.scenario.schema import Scenario
@@ -152,7 +153,10 @@ class Named:
             ) from None
         if isinstance(error, InputError):
             raise InputError(
-                [Problem(f"{problem} (at {self._task})") for problem in error.problems]
+                [
+                    replace(problem, message=f"{problem.message} (at {self._task})")
+                    for problem in error.problems
+                ]
             ) from None
         if error is not None and isinstance(error, Exception):
             error.add_note(f"at the point {self._task} of {self._of}")

@@ -222,7 +222,13 @@ class Calls:
         """hipFile and POSIX file calls. Raises InputError where the CPU profile has no numbers for them."""
         if self._files is None:
             message = "the CPU profile of the node has no numbers for file calls (`io` and `hipfile`)"
-            raise InputError([Problem(message, path="system.node")])
+            raise InputError(
+                [
+                    Problem(
+                        message, path="system.node", legal="a node with drives: `gpusim profiles` lists them"
+                    )
+                ]
+            )
         return self._files
 
     def allocation(self, name: str) -> Allocation:

@@ -58,7 +58,9 @@ def read_trace(name: str, folder: Path) -> Trace:
             [Problem(f"not a CSV file: {error}", file=str(path), legal="short cells, an access a line")]
         ) from error
     except UnicodeDecodeError as error:
-        raise InputError([Problem("not a text in UTF-8", file=str(path))]) from error
+        raise InputError(
+            [Problem("not a text in UTF-8", legal="a CSV file with an access a line", file=str(path))]
+        ) from error
     except OSError as error:
         reason = error.strerror or "cannot be read"
         raise InputError(

@@ -92,3 +92,24 @@ def test_check_warns_on_stderr_and_is_content(tmp_path: Path) -> None:
 )
 def test_no_shipped_scenario_is_warned_of(file: Path) -> None:
     assert warning(loader.load(file)) is None
+
+
+MANY = "{repeat: {times: 100000000, steps: [{launch: {kernel: scan, reads: [y], wait: true}}]}}"
+
+
+def test_a_program_that_dies_before_its_work_needs_no_warning() -> None:
+    text = scenario(MANY)
+    assert warning(loader.loads(text)) is not None
+    too_large = {"processes.app.buffers.x.size": "300GiB"}
+    assert warning(loader.loads(text, sets=too_large)) is None
+    assert warning(loader.loads(text, sets=too_large | {"processes.app.on_error": "continue"})) is not None
+
+
+def test_what_comes_after_a_fatal_fault_is_not_counted() -> None:
+    fatal = "{launch: {kernel: scan, reads: [y], wait: true}}"
+    text = scenario(f"{fatal}\n        - {MANY}")
+    off = {"processes.app.env.HSA_XNACK": "0"}
+    malloc = {"processes.app.buffers.y.allocator": "malloc"}
+    assert warning(loader.loads(text, sets=malloc)) is not None
+    assert warning(loader.loads(text, sets=off)) is not None  # managed memory is read in place
+    assert warning(loader.loads(text, sets=off | malloc)) is None

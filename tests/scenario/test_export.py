@@ -139,6 +139,10 @@ def test_the_json_schema_accepts_the_right_scenario(right: str) -> None:
     [
         ("size: 4GiB", "size: 4G", "$.processes[0].buffers.x.size"),
         ("size: 4GiB", "size: 4096", "$.processes[0].buffers.x.size"),
+        ("size: 4GiB", "size: 0B", "$.processes[0].buffers.x.size"),
+        ("size: 4GiB", "size: 0.00 GiB", "$.processes[0].buffers.x.size"),
+        ("size: 4GiB", "size: 1e30GiB", "$.processes[0].buffers.x.size"),
+        ("size: 4GiB", "size: 100000000000000000000B", "$.processes[0].buffers.x.size"),
         ("hipMallocManaged", "hipMallocManged", "$.processes[0].buffers.x.allocator"),
         ("seed: 7", "seed: seven", "$.seed"),
         ("seed: 7", "sead: 7", "$"),

@@ -77,7 +77,7 @@ def test_aliases_are_copies() -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("", "is empty; `gpusim init` prints a scenario to start from"),
+        ("", "is empty (legal: a scenario; `gpusim init` writes one to start from)"),
         ("# only a comment\n", "is empty"),
         ("a: [1, 2\nb: 3", "file.yaml:2:2: bad YAML while parsing a flow sequence"),
         ("a:\n\tb: 1", "file.yaml:2:1: bad YAML"),

@@ -36,13 +36,18 @@ PLOTS: dict[str, tuple[Callable[[Result], Figure | None], str]] = {
 }
 
 
+def _nothing(name: str) -> Problem:
+    others = ", ".join(other for other in PLOTS if other != name)
+    return Problem(f"there is no {name} to draw: {PLOTS[name][1]}", legal=f"one of {others}, or another run")
+
+
 def figure(result: Result, name: str) -> Figure:
     """One picture as a matplotlib Figure. Raises InputError when the run has nothing of the kind."""
-    draw, missing = PLOTS[name]
+    draw, _ = PLOTS[name]
     with styled():
         made = draw(result)
     if made is None:
-        raise InputError([Problem(f"there is no {name} to draw: {missing}")])
+        raise InputError([_nothing(name)])
     return made
 
 
@@ -62,7 +67,7 @@ def save_one(result: Result, directory: Path, name: str) -> Path:
     """Draw one into `directory`. Raises InputError when there is nothing to draw or it cannot be written."""
     target = _save(result, directory, name)
     if target is None:
-        raise InputError([Problem(f"there is no {name} to draw: {PLOTS[name][1]}")])
+        raise InputError([_nothing(name)])
     return target
 
 

@@ -134,7 +134,13 @@ class Trials:
             one for readings in self.readings.values() for one in readings if one.outcome == "completed"
         ]
         if completed and all(reading.value is None for reading in completed):
-            raise InputError([Problem(completed[0].missing)])
+            raise InputError(
+                [
+                    Problem(
+                        completed[0].missing, legal="a metric of this scenario; see `gpusim schema results`"
+                    )
+                ]
+            )
 
 
 def closeness(trials: Trials, value: float, best: float) -> float:
