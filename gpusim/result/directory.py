@@ -24,7 +24,7 @@ def check_target(target: Path) -> Path:
     Returns the absolute path with links followed. Raises InputError.
     """
     path = Path(os.path.realpath(target))
-    if os.path.islink(target) and not path.exists():
+    if Path(target).is_symlink() and not path.exists():
         raise _refused(target, f"is a link to {path}, which is not there")
     if path.exists() or path.is_symlink():
         if not path.is_dir():
