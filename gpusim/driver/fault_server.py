@@ -156,11 +156,18 @@ class FaultServer(ABC):
         virtual = granule.region.first_page + page
         vma = process.mm.find(virtual)
         refusal = self._restore.examine(process, vma, virtual, fault.write, fault.sent_ps)
+        if refusal is not None and not refusal.fatal:
+            self._dropped(granule, process, page)
+            return
+        svm = process.ranges.find(virtual)
+        # step 12 comes with the mutex held, and goes by when the worker took the vector up: a fault that waited while
+        # its range was restored for somebody else is always too soon
+        if now > self._asked_ps and self._restore.window_end(svm) > self._asked_ps:
+            self._done(process, chain.snapshot())
+            self._too_soon(granule, svm)
+            return
         if refusal is not None:
-            if refusal.fatal:
-                self._failed(refused(self._gpu.name, virtual, refusal))
-            else:
-                self._dropped(granule, process, page)
+            self._failed(refused(self._gpu.name, virtual, refusal))
             return
         assert vma is not None
         if self.events.on:

@@ -13,6 +13,7 @@ from gpusim.driver.fault_server import FaultServer
 from gpusim.driver.kfd_process import KfdProcess
 from gpusim.driver.reporting import Reporting
 from gpusim.driver.restore import Plan, Restore
+from gpusim.driver.svm_range import SvmRange
 from gpusim.driver.waiting import Granule
 from gpusim.engine.record import Snapshot
 from gpusim.engine.timeline import Timeline
@@ -166,6 +167,11 @@ class StepwiseWorker(FaultServer):
         vector = granule.first()
         assert isinstance(vector, Vector)
         self._look_and_drop(vector, again=True)
+
+    def _too_soon(self, granule: Granule, svm: SvmRange | None) -> None:
+        number = granule.process.number
+        self._skipped[number] = self._skipped.get(number, 0) + 1
+        self._again(granule)
 
     def _throw_away(self, granule: Granule) -> None:
         self.chain.spend(Kind.DUPLICATES, self._env.now)

@@ -17,6 +17,7 @@ from gpusim.driver.kfd_process import KfdProcess
 from gpusim.driver.merge import MergedRestore
 from gpusim.driver.reporting import Reporting
 from gpusim.driver.restore import Plan, Serves
+from gpusim.driver.svm_range import SvmRange
 from gpusim.driver.waiting import Granule
 from gpusim.hardware.gpu import Gpu
 from gpusim.hardware.gpuvm import Region
@@ -156,20 +157,24 @@ class VectorWorker(FaultServer):
             self._drop(vector, success=not vector.waits)
         elif not vector.waits or process.dead:
             self._drop(vector)
-        elif (until := self._restore.window_end(process.ranges.find(vector.virtual))) > now:
-            pipeline.count(process, "skipped_recent")
-            if self._merge:
-                self._order += 1
-                heappush(self._held, (until, self._order, vector))
-                self._spend_on(vector, answer=False)
-            else:
-                self._drop(vector, success=False)
+        elif self._restore.window_end(svm := process.ranges.find(vector.virtual)) > now:
+            self._skip(vector, process, svm)
         else:
             if self._merge:
                 self._gather(vector, process)
             granule = Granule(vector.virtual, vector.region, process)
             granule.faults[vector.page] = vector
             self._serve(granule)
+
+    def _skip(self, vector: Vector, process: KfdProcess, svm: SvmRange | None) -> None:
+        """Its range has been restored less than 2 ms ago: drop it, or keep it until that is over."""
+        self._pipeline.count(process, "skipped_recent")
+        if self._merge:
+            self._order += 1
+            heappush(self._held, (self._restore.window_end(svm), self._order, vector))
+            self._spend_on(vector, answer=False)
+        else:
+            self._drop(vector, success=False)
 
     def _drop(self, vector: Vector, *, success: bool = True) -> None:
         """Look, and throw away."""
@@ -210,6 +215,8 @@ class VectorWorker(FaultServer):
             if key not in granules:
                 if len(granules) >= self._merge or not other.waits:
                     continue
+                if self._restore.window_end(process.ranges.find(other.virtual)) > self._env.now:
+                    continue
                 granules[key] = other.virtual
             mates.append(other)
         gone = set(map(id, mates))
@@ -233,6 +240,12 @@ class VectorWorker(FaultServer):
         self.chain.spend(Kind.DUPLICATES, self._env.now)
         self._answer_mates()
         self._drop(vector)
+
+    def _too_soon(self, granule: Granule, svm: SvmRange | None) -> None:
+        vector = granule.first()
+        assert isinstance(vector, Vector)
+        self._answer_mates()
+        self._skip(vector, granule.process, svm)
 
     def _again(self, granule: Granule) -> None:
         vector = granule.first()
