@@ -257,6 +257,7 @@ class AtsService:
             self._gpu.index,
             request.process.number,
             client=vector.client,
+            access=vector.access,
             write=vector.write,
             migrated=False,
             numbers=(vector.virtual, 1, 1, vector.sent_ps, request.started_ps, now, now + resend),

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gpusim.errors import InvariantError
-from gpusim.hardware.access import Client
+from gpusim.hardware.access import AccessKind, Client
 from gpusim.kinds import Kind
 
 #: the pieces of a fault's life, in the order of the table's columns
@@ -38,6 +38,7 @@ PIECES = (
     Kind.RESEND,
 )
 _CLIENTS = tuple(Client)
+_ACCESSES = tuple(AccessKind)
 _NUMBERS = ("page", "pages", "waiters", "raised_ps", "started_ps", "mapped_ps", "replayed_ps")
 
 
@@ -49,6 +50,7 @@ class FaultLog:
         self._process = array("H")
         self._flags = array("B")  # 1: write, 2: migrated
         self._client = array("B")
+        self._access = array("B")
         self._numbers = array("q")
         self._pieces = array("q")
         self.processes: list[str] = []
@@ -62,6 +64,7 @@ class FaultLog:
         process: int,
         *,
         client: Client,
+        access: AccessKind,
         write: bool,
         migrated: bool,
         numbers: tuple[int, int, int, int, int, int, int],
@@ -80,6 +83,7 @@ class FaultLog:
         self._process.append(process)
         self._flags.append(int(write) | (2 if migrated else 0))
         self._client.append(_CLIENTS.index(client))
+        self._access.append(_ACCESSES.index(access))
         self._numbers.extend(numbers)
         self._pieces.extend(pieces)
 
@@ -93,6 +97,7 @@ class FaultLog:
             "gpu": [f"gpu[{index}]" for index in self._gpu],
             "process": [self.processes[index] for index in self._process],
             "client": [_CLIENTS[index].value for index in self._client],
+            "access": [_ACCESSES[index].value for index in self._access],
             "write": (flags & 1).astype(bool),
             "result": np.where(flags & 2, "M", "U").tolist(),
         }

@@ -256,6 +256,7 @@ class FaultServer(ABC):
             gpu.index,
             self._process.number,
             client=fault.client,
+            access=fault.access,
             write=fault.write,
             migrated=plan.migrated,
             numbers=(

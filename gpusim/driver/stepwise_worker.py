@@ -17,6 +17,7 @@ from gpusim.driver.svm_range import SvmRange
 from gpusim.driver.waiting import Granule
 from gpusim.engine.record import Snapshot
 from gpusim.engine.timeline import Timeline
+from gpusim.hardware.access import AccessKind, Client
 from gpusim.hardware.gpu import Gpu
 from gpusim.hardware.gpuvm import INVALID
 from gpusim.hardware.retry import Fault, first_send_after
@@ -27,6 +28,7 @@ class Vector:
     """An interrupt vector: a copy of the fault, which outlives its wavefront's wait."""
 
     __slots__ = (
+        "access",
         "behind",
         "client",
         "old",
@@ -43,7 +45,8 @@ class Vector:
         self.region = fault.region
         self.page = fault.page
         self.write = fault.write
-        self.client = fault.client
+        self.client: Client = fault.client
+        self.access: AccessKind = fault.access
         self.sent_ps = fault.sent_ps
         self.tick_ps = fault.tick_ps
         self.snapshot = fault.path()

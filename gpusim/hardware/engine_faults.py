@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 
 from gpusim.engine.record import NO_ROW, Chain, Snapshot
 from gpusim.engine.stages import Stages, Transfer
-from gpusim.hardware.access import AccessKind, Client
+from gpusim.hardware.access import Client
 from gpusim.hardware.gpu import Gpu
 from gpusim.hardware.gpuvm import INVALID, Region, Waiter
 from gpusim.hardware.retry import Sender, first_send_after, sends_until
@@ -28,7 +28,6 @@ class EngineFault(Sender):
         "_gpu",
         "_mapped_ps",
         "_released",
-        "access",
     )
 
     def __init__(
@@ -51,7 +50,6 @@ class EngineFault(Sender):
         self.page = page
         self.write = write
         self._client = client
-        self.access = AccessKind.WRITE if write else AccessKind.READ
         self.behind = NO_ROW
         self.sent_ps = 0
         self.tick_ps = 0

@@ -35,7 +35,7 @@ class Vector:
         self.region: Region = fault.region
         self.page = fault.page
         self.write = fault.write
-        self.access = getattr(fault, "access", AccessKind.WRITE if fault.write else AccessKind.READ)
+        self.access: AccessKind = fault.access
         self.client: Client = fault.client
         self.vmid = fault.region.vm.vmid
         self.pasid = pasid

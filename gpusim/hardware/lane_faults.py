@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from gpusim.engine.record import NO_ROW, Snapshot
-from gpusim.hardware.access import Instruction, Operand
+from gpusim.hardware.access import AccessKind, Instruction, Operand
 from gpusim.hardware.gpuvm import INVALID, Waiter
 from gpusim.hardware.lanes import LaneAccess
 from gpusim.hardware.retry import Sender, first_send_after, sends_until
@@ -20,10 +20,10 @@ class LaneFault(Sender):
 
     __slots__ = (
         "_access",
+        "_kind",
         "_others",
         "_period",
         "_wave",
-        "access",
         "operand",
         "released",
         "released_ps",
@@ -40,12 +40,16 @@ class LaneFault(Sender):
         self.region = operand.region
         self.page = page
         self.write = operand.write
-        self.access = operand.access
+        self._kind = operand.access
         self.behind = NO_ROW
         self.sent_ps = 0
         self.tick_ps = 0
         self.released: Snapshot = wave.base
         self.released_ps = 0
+
+    @property
+    def access(self) -> AccessKind:
+        return self._kind
 
     def send(self) -> None:
         """The access finds no valid PTE."""

@@ -16,7 +16,7 @@ import numpy as np
 
 from gpusim.engine.environment import Environment
 from gpusim.engine.record import Snapshot
-from gpusim.hardware.access import Client
+from gpusim.hardware.access import AccessKind, Client
 from gpusim.hardware.gpu_spec import RetrySpec
 from gpusim.hardware.gpuvm import Region, Vm, Waiter
 
@@ -54,6 +54,11 @@ class Fault(Protocol):
         """The block of the GPU that sent it."""
         ...
 
+    @property
+    def access(self) -> AccessKind:
+        """What the access would do."""
+        ...
+
     def path(self) -> Snapshot:
         """The critical path that led to it."""
         ...
@@ -75,6 +80,11 @@ class Sender(Waiter):
     def client(self) -> Client:
         """The block of the GPU that sends."""
         return Client.COMPUTE_UNIT
+
+    @property
+    def access(self) -> AccessKind:
+        """What the access that waits would do."""
+        return AccessKind.WRITE if self.write else AccessKind.READ
 
     @abstractmethod
     def path(self) -> Snapshot: ...

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import pytest
 
 from gpusim.engine.environment import Environment
-from gpusim.hardware.access import Client
+from gpusim.hardware.access import AccessKind, Client
 from gpusim.hardware.cam import RetryCam
 from gpusim.hardware.gpuvm import LOCAL, Region, Vm
 from gpusim.hardware.interrupt import Vector, VectorRing
@@ -25,6 +25,7 @@ class Sent:
     write: bool = True
     behind: int = 0
     client: Client = Client.COMPUTE_UNIT
+    access: AccessKind = AccessKind.WRITE
 
     def path(self):
         return [0], 0

@@ -1,5 +1,7 @@
 """Atomic and execute accesses: what their faults say, and contention on few lines, which is no paging problem."""
 
+from collections import Counter
+
 import pytest
 
 from gpusim.hardware.access import AccessKind
@@ -93,3 +95,41 @@ def test_a_fault_says_what_the_access_would_do(step, kind):
     waiting = [wave for region in vm.regions.values() for wave in region.all_waiting()]
     assert waiting
     assert {wave.access for wave in waiting} == {kind}
+
+
+@pytest.mark.parametrize(
+    "mode", [{}, {"stepwise": True}, {"driver": {"dedup": "filter"}}, {"driver": {"preset": "whitepaper"}}]
+)
+@pytest.mark.parametrize(
+    "kinds",
+    [
+        {"reads": ["x"]},
+        {"writes": ["x"]},
+        {"atomics": ["x"]},
+        {"reads": ["x"], "atomics": ["z"]},
+    ],
+)
+@pytest.mark.parametrize("pattern", ["stream", "random"])
+def test_the_table_of_faults_tells_the_kinds_apart(kinds, mode, pattern):
+    ran = run(
+        [{"name": "scale", "launch": {"kernel": "scale", "wait": True, **kinds}}],
+        buffers={"x": "64KiB malloc", "z": "64KiB malloc"},
+        kernels={"scale": {"pattern": pattern}},
+        **mode,
+    )
+    rows = ran.data.tables["faults"]
+    seen = set(zip(rows["client"], rows["access"], rows["write"].tolist(), strict=True))
+    asked = {word.removesuffix("s") for word in kinds}
+    assert seen == {("compute_unit", kind, kind in ("write", "atomic")) for kind in asked}
+
+
+def test_a_fault_of_an_instruction_fetch_is_one():
+    """Behind the page of the descriptor, which the command processor has faulted in."""
+    ran = run(
+        [{"name": "scale", "launch": {"kernel": "scale", "wait": True, "reads": ["y"], "executes": ["x"]}}],
+        buffers={"x": "64KiB malloc", "y": "64KiB hipMalloc"},
+        driver={"unit": "page"},
+    )
+    rows = ran.data.tables["faults"]
+    assert Counter(rows["access"]) == {"read": 1, "execute": 15}
+    assert Counter(rows["client"]) == {"command_processor": 1, "compute_unit": 15}
