@@ -210,6 +210,11 @@ def _driver(driver: Driver) -> profiles.Profile:
     raise NotSupportedYet([Problem(message, path="driver.preset", legal=", ".join(known))])
 
 
+def preset_switches(driver: Driver) -> dict[str, Any]:
+    """The switches of the preset alone."""
+    return dict(_spec(_driver(driver).tree).get("switches") or {})
+
+
 def _part(kind: str, entry: Any, key: str, node: profiles.Profile, beside: Path | None) -> profiles.Profile:
     """A profile that a node names, or one that is written out inside the node."""
     if isinstance(entry, str):

@@ -13,6 +13,7 @@ from gpusim.scenario.resolve import ResolvedSystem
 from gpusim.scenario.schema import Buffer
 from gpusim.scenario.validate_files import check_faults, check_file_step, check_files, check_room
 from gpusim.scenario.validate_metrics import check_metrics
+from gpusim.scenario.validate_switches import check_switches
 from gpusim.scenario.words import DEVICE_ALLOCATORS, Allocator
 from gpusim.workload.kernel import KEY_NEEDED, KEYS_IGNORED, KEYS_OF_PATTERNS, KernelSpec
 from gpusim.workload.steps.files import FileTransfer
@@ -56,6 +57,8 @@ class Checker:
         if self.parts.scenario is not None:
             files = sorted({name for process in self.parts.processes for name in process.files})
             check_faults(self.parts.scenario.faults, files, self.mistakes, self._known)
+            if self.machine is not None:
+                check_switches(self.parts.scenario.driver, self.machine, self.mistakes)
         check_metrics(self.parts, self.mistakes)
 
     def _kernel(self, path: TreePath, kernel: KernelSpec) -> None:
@@ -196,7 +199,7 @@ class Checker:
                 where, f"kernel {name} has `lines` for atomics, and none here", legal=legal, key=True
             )
         if idle and kernel is not None and kernel.duration is None:
-            legal = "reads: [...], writes: [...], or a kernel with a `duration`"
+            legal = "reads, writes or atomics: [...], or a kernel with a `duration`"
             self.mistakes.report(where, "the kernel has nothing to do", legal=legal, key=True)
 
     def _buffers(self, step: StepPart) -> Iterable[tuple[TreePath, str]]:
