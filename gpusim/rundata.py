@@ -82,6 +82,29 @@ class FaultCounts:
     interrupt_ps: int = 0
 
 
+#: what each counter of a GPU counts; a run has those of the mechanisms that it simulates one by one
+GPU_COUNTERS = {
+    "table_reads": "page-table reads of kernels, without memory behind a link; means where steps are not looked up",
+    "vmids_taken_over": "times a process lost its VMID to another one",
+    "interrupts": "hard interrupts for retry faults",
+    "ring0_peak": "most vectors in ring 0 at once",
+    "ring0_lost": "vectors that overflows of ring 0 lost",
+    "ring1_peak": "most vectors in ring 1 at once",
+    "soft_ring_peak": "most vectors in a soft ring at once",
+    "soft_ring_lost": "vectors that found a soft ring full",
+    "ats_requests": "translations that the ATC asked the IOMMU for",
+    "ats_found": "those that the CPU page table had",
+    "page_requests": "PRI requests, for pages that it did not have",
+    "ppr_log_peak": "most page requests in the PPR log at once",
+    "ppr_log_lost": "page requests that found the PPR log full",
+    "atc_fills_4k": "translations of 4 KiB that came to the ATC",
+    "atc_fills_32k": "translations of 32 KiB that came to the ATC",
+    "atc_fills_2m": "translations of 2 MiB that came to the ATC",
+    "atc_evictions": "translations that a full array of the ATC gave up",
+    "atc_invalidations": "translations that the IOMMU took back",
+}
+
+
 @dataclass(frozen=True, slots=True)
 class MigrationTotal:
     """One direction: `host_to_device`, `device_to_host`, ..."""
@@ -171,5 +194,7 @@ class RunData:
     engine: dict[str, Any]  # events, wave_steps, wall_s, peak_rss_bytes
     parameters: list[Parameter] = field(default_factory=list)
     io: list[IoTotal] = field(default_factory=list)
+    #: gpu -> counter -> number, of GPU_COUNTERS
+    counters: dict[str, dict[str, int]] = field(default_factory=dict)
     #: process -> what ais-stats shows of it
     io_statistics: dict[str, dict[str, Any]] = field(default_factory=dict)

@@ -291,6 +291,20 @@ class AtsService:
         whole = sum(counts["vectors"] for counts in self._counts.values())
         return mine, self.interrupts.busy_ps * mine // whole if whole else 0
 
+    def counters(self) -> dict[str, int]:
+        """What the ATC, the IOMMU and its log have seen."""
+        names = {0: "4k", 3: "32k", 9: "2m"}
+        return {
+            "ats_requests": self.iommu.requests,
+            "ats_found": sum(counts["translated"] for counts in self._counts.values()),
+            "page_requests": self.iommu.page_requests,
+            "ppr_log_peak": self.iommu.log.peak,
+            "ppr_log_lost": sum(counts["overflowed"] for counts in self._counts.values()),
+            **{f"atc_fills_{name}": self.atc.fills[shift] for shift, name in names.items()},
+            "atc_evictions": self.atc.evictions,
+            "atc_invalidations": self.atc.invalidations,
+        }
+
     def uses(self) -> list[Timeline]:
         """Busy time of the workers, of the IOMMU thread, and of ATS requests."""
         return [self.use, self.interrupts, self.iommu.use]

@@ -240,6 +240,20 @@ class FaultPipeline:
         whole = self._admitted.total()
         return vectors, self.handler.use.busy_ps * vectors // whole if whole else 0
 
+    def counters(self) -> dict[str, int]:
+        """Interrupts, and of each ring in use its peak and what was lost there."""
+        found = {"interrupts": self.handler.interrupts}
+        rings = {"ring0": [self.handler.ring], "soft_ring": [soft.ring for soft in self._soft.values()]}
+        if self._ring1 is not None:
+            del rings["ring0"], found["interrupts"]
+            rings["ring1"] = [self._ring1.ring]  # senders do not come to a full one
+        for name, parts in rings.items():
+            if parts:
+                found[f"{name}_peak"] = max(ring.peak for ring in parts)
+                if name != "ring1":
+                    found[f"{name}_lost"] = sum(ring.lost for ring in parts)
+        return found
+
     def uses(self) -> list[Timeline]:
         """Busy time of its workers, and of the interrupt handler."""
         return [*(worker.use for worker in self._workers.values()), self.handler.use]

@@ -279,6 +279,10 @@ class FaultServer(ABC):
         """What became of the sends of a process, beside those that were served or are pending."""
         return {"skipped_recent": self.skipped_by(process), "stale": self._stale[process.number]}
 
+    def counters(self) -> dict[str, int]:
+        """Counters of rings are kept where vectors are simulated one by one."""
+        return {}
+
     def interrupts_of(self, process: KfdProcess) -> tuple[int, int]:
         """Vectors of a process that reached the driver, and the CPU time of interrupts spent on them."""
         served = sum(

@@ -100,6 +100,7 @@ class Dispatch:
         self._classes = [self.job_class]  # all that its wavefronts may be in
         self.far = vm.far_from  # states from here on lie behind a link
         self._link_cap = link_cap_bytes_per_s / pace(Kind.ZERO_COPY_LINK)
+        self._looked_up = 0  # steps whose translations were looked up one by one
         self._next = 0  # frontier order: the next step to hand out
         self._own: dict[Wave, tuple[int, int, int]] = {}  # other orders: next step, end, stride of a wave
         self._unowned: list[tuple[int, int, int]] = []
@@ -203,6 +204,7 @@ class Dispatch:
             region.on_invalidate.remove(self._invalidated)
         self.dead = True
         self.gpu.wave_steps += self.total
+        self._count_reads(self.total)
         self.vm.steps_done += self.total
         self.gpu.ended(self, path)
         self._done(path)
@@ -218,7 +220,12 @@ class Dispatch:
         for region in self._regions():
             region.on_invalidate.remove(self._invalidated)
         self.gpu.wave_steps += self.steps_done
+        self._count_reads(self.steps_done)
         self.gpu.ended(self, None)
+
+    def _count_reads(self, steps: int) -> None:
+        """Page-table reads of the steps that were not looked up, in the mean."""
+        self.gpu.expected_reads += max(0, steps - self._looked_up) * self.stream.table_reads
 
     def set_share(self, share: int, base: Snapshot | None) -> None:
         """The GPU hands its slots out anew; short workgroups turn over fast, so a stretch follows at once."""
@@ -305,6 +312,7 @@ class Dispatch:
 
     def translate(self, unit: int, index: int) -> int:
         """Latency that the TLB misses of step `index` add."""
+        self._looked_up += 1
         return self.gpu.translation.step_ps(unit, self.stream.touches(index), self.env.now)
 
     def link_cap(self, way: Way, size: float) -> float:

@@ -99,6 +99,7 @@ class Gpu:
         #: critical path of whoever maps pages right now, for the wavefronts that this releases
         self.releasing: Snapshot = ([0] * recorder.kinds, 0)
         self.wave_steps = 0
+        self.expected_reads = 0.0  # page-table reads of kernels, beside those that the walkers have counted
         self.vmids = Vmids(spec.vmids)
         self._dispatches: list[Dispatch] = []
         self._waiting: list[tuple[Dispatch, Snapshot, int]] = []  # for a VMID, since when
@@ -158,6 +159,14 @@ class Gpu:
         """The way of data to another GPU: its own link, the fabric between, the other's link."""
         between = fabric.between(fabric.place_of_gpu(self.index), fabric.place_of_gpu(other.index))
         return ((f"{self._link}.d2h", 1.0), *between, (f"{other._link}.h2d", 1.0))
+
+    def counters(self) -> dict[str, int]:
+        """What its translation has done. Reads of closed forms are means."""
+        looked_up = self.translation.counts()["table_reads"]
+        return {
+            "table_reads": looked_up + round(self.expected_reads),
+            "vmids_taken_over": self.vmids.taken_over,
+        }
 
     def engine_used(self, start_ps: int, end_ps: int, size_bytes: int) -> None:
         """An SDMA engine copied or cleared `size_bytes`."""

@@ -28,10 +28,12 @@ class Iommu:
         self.log: Ring[Callable[[], None]] = Ring(spec.log_entries)
         self._credits = spec.page_requests
         self._waiting: deque[tuple[Callable[[], None], Callable[[], None]]] = deque()
+        self.requests = 0  # of ATS
         self.page_requests = 0
 
     def translate(self, answered: Callable[[], None]) -> None:
         """One ATS request; `answered` is called when the walk's result is back."""
+        self.requests += 1
         start, end = self._requests.reserve(self._spec.request + self._spec.walk)
         self.use.add(start, end, 1, (end - start) // self._requests.lanes)
         self._env.call_at(end, answered)

@@ -75,6 +75,10 @@ def harvest(machine: Machine, *, limited: bool, events: bool = False) -> RunData
         tables=_tables(machine),
         engine={},
         parameters=list(machine.system.parameters.values()),
+        counters={
+            device.gpu.name: device.gpu.counters() | worker.counters()
+            for device, worker in zip(machine.hardware.node.devices, machine.hardware.workers, strict=True)
+        },
         io=machine.hipfiles.totals(uses),
         io_statistics=machine.hipfiles.statistics(),
     )

@@ -4,6 +4,7 @@
 |---|---|
 | `makespan_ns`, `outcome`, `seed`, `answer.value` | the value of summary.json |
 | `faults.serviced`, `faults.latency_ns.p95`, `faults.per_gpu.gpu0.raised` | counters and latency blocks |
+| `counters.gpu[0].table_reads` | what a GPU's translation and interrupts did |
 | `migrations.host_to_device.bytes`, `engine.events` | the same |
 | `io.fastpath.read.requests` | the same, in runs that model file I/O |
 | `links.NAME.bytes`, `resources.NAME.busy_fraction` | NAME may hold dots and brackets |
@@ -33,6 +34,7 @@ Value = int | float | str | None
 _PLAIN = (
     "answer",
     "faults",
+    "counters",
     "migrations",
     "thrash",
     "io",
@@ -67,7 +69,7 @@ def lookup(summary: Mapping[str, Any], path: str) -> Value:
             if process["name"] == name and field in process:
                 return process[field]  # type: ignore[no-any-return]
     elif root in _PLAIN:
-        value: Any = _descend(summary[root], rest)
+        value: Any = _descend(summary.get(root, {}), rest)
         if value is None or isinstance(value, int | float | str):
             return value
     raise _unknown(summary, path)
@@ -83,7 +85,7 @@ def names(summary: Mapping[str, Any]) -> Iterator[str]:
     """Every metric that this result has, as `lookup` takes it."""
     yield from _SCALARS
     for root in _PLAIN:
-        yield from (f"{root}.{leaf}" for leaf in _leaves(summary[root] or {}))
+        yield from (f"{root}.{leaf}" for leaf in _leaves(summary.get(root) or {}))
     for root in ("links", "resources"):
         yield from (f"{root}.{name}.{field}" for name, use in summary[root].items() for field in use)
     for process in summary["processes"]:

@@ -10,7 +10,7 @@ from typing import Any
 
 from gpusim.kinds import DEFINITIONS, Kind
 from gpusim.result.io_summary import IO_PATHS, OTHER_PATHS
-from gpusim.rundata import FAULT_COUNTERS
+from gpusim.rundata import FAULT_COUNTERS, GPU_COUNTERS
 
 SCHEMA_VERSION = 1
 
@@ -312,6 +312,13 @@ def summary_schema() -> dict[str, Any]:
                 "makespan_ns": number,
                 "steps": _is("array", items=_object(step)),
                 "faults": _object(counters | per, optional=FAULT_COUNTERS),
+                "counters": _map(
+                    _object(
+                        {name: _is("integer", text) for name, text in GPU_COUNTERS.items()},
+                        optional=tuple(GPU_COUNTERS),
+                    ),
+                    "by GPU: what its translation and its interrupts did, as far as it is simulated one by one",
+                ),
                 "migrations": _map(migration, "by direction: host_to_device, device_to_host, ..."),
                 "thrash": _object(
                     {
@@ -348,7 +355,7 @@ def summary_schema() -> dict[str, Any]:
                 ),
                 "uncertainty": _uncertainty(),
             },
-            optional=("trace", "uncertainty"),
+            optional=("counters", "trace", "uncertainty"),
         ),
     }
 

@@ -53,6 +53,7 @@ def build(scenario: Scenario, data: RunData) -> dict[str, Any]:
         "makespan_ns": data.makespan_ps / 1000,
         "steps": [_step(step) for step in data.steps],
         "faults": _faults(data),
+        "counters": {gpu: dict(counts) for gpu, counts in data.counters.items()},
         "migrations": {
             total.direction: {
                 "count": total.count,

@@ -34,6 +34,7 @@ ROOTS = (
     "steps",
     "processes",
     "faults",
+    "counters",
     "migrations",
     "thrash",
     "links",
