@@ -101,6 +101,7 @@ def fault_table(rng, count, *, start_ps, service_ps, skip_share, process, gpu="g
         "process": [process] * count,
         "page": (0x7F0000000 + np.arange(count) * 512).astype(np.int64),
         "client": rng.choice(["compute_unit", "sdma"], count).tolist(),
+        "access": rng.choice(["read", "atomic"], count).tolist(),
         "write": rng.random(count) < 0.5,
         "pages": np.full(count, 512),
         "result": [result] * count,
