@@ -96,13 +96,15 @@ def fault_table(rng, count, *, start_ps, service_ps, skip_share, process, gpu="g
     resend = rng.integers(0, 12 * US, count)
     mapped = started + service
     replayed = mapped + resend
+    client = rng.choice(["compute_unit", "sdma"], count).tolist()
+    write = rng.random(count) < 0.5
     table = {
         "gpu": [gpu] * count,
         "process": [process] * count,
         "page": (0x7F0000000 + np.arange(count) * 512).astype(np.int64),
-        "client": rng.choice(["compute_unit", "sdma"], count).tolist(),
-        "access": rng.choice(["read", "atomic"], count).tolist(),
-        "write": rng.random(count) < 0.5,
+        "client": client,
+        "access": np.where(write, "write", "read").tolist(),
+        "write": write,
         "pages": np.full(count, 512),
         "result": [result] * count,
         "raised_ps": raised,
