@@ -81,6 +81,7 @@ class HipFiles:
             pool_threads=declared.pool_threads or node.host_spec.cores,
             patched_pool=declared.pool_threads is not None,
             open_files=declared.open_files,
+            wait_value=declared.wait_value,
         )
         self.libraries[process.label] = library
         return Files(hip, library, self._seed)

@@ -75,6 +75,8 @@ class FileJob:
     stream: str | None = None
     bounce: Bounce = Bounce.PAGEABLE
     direct: bool = False  # POSIX: with O_DIRECT
+    late: bool = False  # asynchronous: size and offsets are read when the stream comes to the call
+    late_size: int | None = None  # and this is what the program has changed the size to by then
     timeout_ps: int | None = None  # of a batch's status call
     duration_ps: int | None = None  # no block is begun after this time
     mix: float = 0.0  # share of the calls of a reading job that write

@@ -15,8 +15,9 @@ from gpusim.runtime.hip import Hip, Steps, Thread
 from gpusim.runtime.hipfile.batch import Batch, iter_stage
 from gpusim.runtime.hipfile.client import tell_refused
 from gpusim.runtime.hipfile.library import HipFile
+from gpusim.runtime.hipfile.pooled import Answer, Late
 from gpusim.runtime.hipfile.scoring import Request
-from gpusim.runtime.hipfile.streams import Answer, AsyncIo
+from gpusim.runtime.hipfile.streams import AsyncIo
 from gpusim.runtime.hipfile.synchronous import failure, mixed, new_request, synchronous
 from gpusim.runtime.operation import Operation
 from gpusim.runtime.piece_layout import PieceLayout
@@ -199,6 +200,7 @@ class Files:
         writes = direction(job, self._seed_of(share))
         call = "hipFileWriteAsync" if job.write else "hipFileReadAsync"
         stream = job.stream or f"{job.buffer}.{share.number}"
+        late = Late(job.late_size) if job.late or job.late_size is not None else None
         flying: deque[tuple[Operation, Answer]] = deque()
         try:
             for block in blocks:
@@ -207,7 +209,7 @@ class Files:
                 if len(flying) == job.depth:
                     yield from self._landed(thread, flying, call, share.file, tally)
                 request = self._request(allocation, share, block, write=writes())
-                operation, answer, entry = self._async.submit(thread, request, stream)
+                operation, answer, entry = self._async.submit(thread, request, stream, late)
                 yield from thread.stages(_failing(call, share.file, entry))
                 self._hip.submit(thread, operation, stream)
                 flying.append((operation, answer))

@@ -168,6 +168,11 @@ class HipFile(Spec):
         description="threads of its pool; default: the cores of the node. Version 0.2.0 has a pool only if it was "
         "patched to: then batches run on it",
     )
+    wait_value: bool = Field(
+        default=True,
+        description="streams of the GPUs can wait for a value in memory; where they cannot, asynchronous calls of "
+        "0.6-dev run in host functions and not in the pool",
+    )
     open_files: int = Field(
         default=1024,
         gt=0,

@@ -21,6 +21,8 @@ _BY_API: dict[str, tuple[TransferApi, ...]] = {
     "depth": (TransferApi.ASYNC, TransferApi.POSIX),
     "bounce": (TransferApi.POSIX,),
     "direct": (TransferApi.POSIX,),
+    "late": (TransferApi.ASYNC,),
+    "late_size": (TransferApi.ASYNC,),
 }
 
 Known = Callable[[TreePath, str, Sequence[str], str], bool]

@@ -13,8 +13,8 @@ from gpusim.runtime.hip import Hip, Steps, Thread
 from gpusim.runtime.hipfile import codes
 from gpusim.runtime.hipfile.backends import check_range
 from gpusim.runtime.hipfile.library import HipFile
+from gpusim.runtime.hipfile.pooled import Answer, run_in_pool
 from gpusim.runtime.hipfile.scoring import Request
-from gpusim.runtime.hipfile.streams import Answer, run_in_pool
 
 MOST_ENTRIES = 128
 

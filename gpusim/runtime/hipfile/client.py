@@ -15,7 +15,7 @@ from gpusim.runtime.hipfile.statistics import Histograms
 from gpusim.runtime.io_log import Series
 
 _ACCEPTED = Reason.ACCEPTED
-_UNALIGNED = frozenset({Reason.FILE_OFFSET_UNALIGNED, Reason.SIZE_UNALIGNED, Reason.BUFFER_UNALIGNED})
+UNALIGNED = frozenset({Reason.FILE_OFFSET_UNALIGNED, Reason.SIZE_UNALIGNED, Reason.BUFFER_UNALIGNED})
 #: why a request ends before any backend is asked
 _BEFORE = {
     codes.MEMORY_TYPE: Reason.NOT_DEVICE.value,
@@ -94,7 +94,7 @@ class Client:
         if reason is not _ACCEPTED:
             self._went_elsewhere(request)
         if self._part is not None:
-            self._part.add(moved, end - start_ps, unaligned=reason in _UNALIGNED)
+            self._part.add(moved, end - start_ps, unaligned=reason in UNALIGNED)
         elif self._library.statistics.level:
             self._library.statistics.served(
                 request.buffer.gpu, series.path, write=self._write, size=moved, time_ps=0, unaligned=False

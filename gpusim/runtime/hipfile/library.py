@@ -76,6 +76,7 @@ class HipFile:
         pool_threads: int,
         patched_pool: bool,
         open_files: int,
+        wait_value: bool,
     ) -> None:
         self.env = env
         self.process = process
@@ -84,6 +85,7 @@ class HipFile:
         self.costs = costs
         self.ais = ais
         self.kernel = kernel
+        self.wait_value = wait_value  # streams can wait for a value in memory
         self.open_files = open_files  # descriptors that the process may have
         self.files = files
         self.injector = injector

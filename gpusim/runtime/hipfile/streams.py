@@ -1,7 +1,8 @@
 """hipFileReadAsync and hipFileWriteAsync: operations of a stream, by revision (`hipfile.md` 3.1).
 
 All host functions of a process run on one thread of HIP's, one after another; a host function that does file I/O holds
-it for as long. Left out: that freeing a pinned buffer waits for the device, and parameters bound late.
+it for as long. Parameters that are bound late are read by a host function of their own, where the call is carried out
+in the stream. Left out: that freeing a pinned buffer waits for the device.
 """
 
 from __future__ import annotations
@@ -18,23 +19,14 @@ from gpusim.runtime.hip import Hip, Thread
 from gpusim.runtime.hipfile import codes
 from gpusim.runtime.hipfile.backends import check_range
 from gpusim.runtime.hipfile.calls import Calls
-from gpusim.runtime.hipfile.client import Client
+from gpusim.runtime.hipfile.client import UNALIGNED
 from gpusim.runtime.hipfile.faults import FaultPlace
 from gpusim.runtime.hipfile.library import HipFile
+from gpusim.runtime.hipfile.pooled import Answer, Late, kill, run_in_pool, serve_request
 from gpusim.runtime.hipfile.scoring import REFUSED, Reason, Request, scores
 from gpusim.runtime.hipfile.version import AsyncMode
 from gpusim.runtime.operation import Operation
 from gpusim.spec import PAGE_BYTES
-
-
-class Answer:
-    """What an asynchronous call leaves: bytes, or the code of an error."""
-
-    __slots__ = ("bytes", "code")
-
-    def __init__(self) -> None:
-        self.bytes = 0
-        self.code: str | None = None
 
 
 class AsyncIo:
@@ -46,7 +38,9 @@ class AsyncIo:
         self._buffers: set[str] = set()  # streams that have their bounce buffer
         self._mode = library.config.revision.async_mode
 
-    def submit(self, thread: Thread, request: Request, stream: str) -> tuple[Operation, Answer, Stages]:
+    def submit(
+        self, thread: Thread, request: Request, stream: str, late: Late | None = None
+    ) -> tuple[Operation, Answer, Stages]:
         """The operation, its answer, and what the call itself takes of the calling thread.
 
         The caller spends the stages, then submits the operation. Raises CallError as the call does.
@@ -56,19 +50,32 @@ class AsyncIo:
         answer = Answer()
         begun = thread.chain.time_ps
         if self._mode is AsyncMode.POOL:
-            operation = Operation(partial(self._in_pool, request, answer, begun))
+            if library.wait_value:
+                operation = Operation(partial(self._in_pool, request, answer, begun, late))
+            else:
+                inline = partial(self._inline, request, answer, begun, late)
+                operation = Operation(partial(self._run, request, answer, inline))
             entry = self._entry()
         elif self._mode is AsyncMode.PER_STREAM:
             path, reason = self._choose(request)
             work = partial(
-                self._by_host_function, request, answer, begun, path, reason, library.config.async_buffer
+                self._by_host_function,
+                request,
+                answer,
+                begun,
+                path,
+                reason,
+                library.config.async_buffer,
+                late,
             )
             operation = Operation(partial(self._run, request, answer, work))
             entry = self._entry(library.config.async_buffer if stream not in self._buffers else 0)
             self._buffers.add(stream)
         else:
             size = min(request.size, codes.MOST_BYTES)
-            work = partial(self._by_host_function, request, answer, begun, "fallback", Reason.ASYNC, size)
+            work = partial(
+                self._by_host_function, request, answer, begun, "fallback", Reason.ASYNC, size, late
+            )
             operation = Operation(partial(self._run, request, answer, work))
             entry = self._entry(size)
         operation.size = request.size
@@ -128,7 +135,7 @@ class AsyncIo:
             chain,
             hip.node.on_cores(work(chain)),
             lambda: done(chain.snapshot()),
-            partial(_kill, hip),
+            partial(kill, hip),
         )
 
     def _by_host_function(
@@ -139,6 +146,7 @@ class AsyncIo:
         path: str,
         reason: Reason,
         buffer: int,
+        late: Late | None,
         chain: Chain,
     ) -> Stages:
         """File I/O in host functions, the copy between VRAM and the pinned buffer by one block of a kernel."""
@@ -148,6 +156,9 @@ class AsyncIo:
         waited = chain.time_ps - begun
         calls = Calls(self._hip, library, chain)
         try:
+            if late is not None:
+                yield from self._held(_nothing())
+                late.bind(request)
             if path == "fastpath":
                 answer.bytes = yield from self._held(calls.ais(request, min(request.size, codes.MOST_BYTES)))
             else:
@@ -166,7 +177,7 @@ class AsyncIo:
                 write=request.write,
                 size=answer.bytes,
                 time_ps=chain.time_ps - begun,
-                unaligned=False,
+                unaligned=reason in UNALIGNED,
                 async_=True,
             )
         series.charge(before, chain.sums)
@@ -260,75 +271,32 @@ class AsyncIo:
     # -- in the pool -----------------------------------------------------------------------------------------------
 
     def _in_pool(
-        self, request: Request, answer: Answer, begun: int, path: Snapshot, done: Callable[[Snapshot], None]
+        self,
+        request: Request,
+        answer: Answer,
+        begun: int,
+        late: Late | None,
+        path: Snapshot,
+        done: Callable[[Snapshot], None],
     ) -> None:
         """The synchronous path, retry and all; the stream waits for it."""
-        run_in_pool(self._hip, self._library, request, answer, begun, path, done, own_stream=True)
+        run_in_pool(self._hip, self._library, request, answer, begun, path, done, own_stream=True, late=late)
+
+    def _inline(
+        self, request: Request, answer: Answer, begun: int, late: Late | None, chain: Chain
+    ) -> Stages:
+        """The same in a host function, where a stream of the GPU cannot wait for a value that the pool writes."""
+        yield from self._held(
+            _then_nothing(serve_request(self._hip, self._library, chain, request, answer, begun, True, late))
+        )
 
 
-def run_in_pool(
-    hip: Hip,
-    library: HipFile,
-    request: Request,
-    answer: Answer,
-    begun: int,
-    path: Snapshot,
-    done: Callable[[Snapshot], None],
-    begins: Callable[[], bool] | None = None,
-    *,
-    own_stream: bool = False,
-) -> None:
-    """Serve a request on a thread of the pool; `begun` is when it was asked for.
-
-    `begins` is told when a thread comes to it, and says whether it is still wanted. `own_stream`: its copies do not
-    wait for the null stream.
-    """
-    env, recorder, pool = hip.env, hip.node.recorder, library.pool
-    asked = env.now
-
-    def begin() -> None:
-        since = env.now
-        if begins is not None and not begins():
-            pool.ended(since)
-            return
-        chain = Chain(recorder, recorder.actor(pool.name) if recorder.spans else 0)
-        chain.follow(path, asked)
-        chain.spend(Kind.IO_QUEUE, since, alone_ps=0, behind=pool.row)
-
-        def ended() -> None:
-            pool.ended(since, chain.row)
-            done(chain.snapshot())
-
-        work = serve_in_pool(hip, library, chain, request, answer, begun, own_stream)
-        stages = hip.node.on_cores(work)
-        run_stages(env, chain, stages, ended, partial(_kill, hip))
-
-    pool.submit(begin)
+def _nothing() -> Bytes:
+    """A host function that does no more than look at some numbers."""
+    yield ()
+    return 0
 
 
-def serve_in_pool(
-    hip: Hip,
-    library: HipFile,
-    chain: Chain,
-    request: Request,
-    answer: Answer,
-    begun: int,
-    own_stream: bool,
-) -> Stages:
-    """The stages of a thread of the pool for one request."""
-    client = Client(hip, library, chain, write=request.write, own_stream=own_stream)
-    waited = chain.time_ps - begun
-    yield Kind.IO_SUBMIT, library.costs.pool
-    try:
-        answer.bytes = yield from client.request(request)
-    except CallError as error:
-        answer.code = error.code
-        client.failed(request, error)
-    else:
-        client.answered(request, begun, answer.bytes)
-        client.queued(Kind.IO_QUEUE, waited)
-    client.close()
-
-
-def _kill(hip: Hip, failure: SimulatedFailure) -> None:
-    hip.kfd.kill(failure.outcome, str(failure))
+def _then_nothing(stages: Stages) -> Bytes:
+    yield from stages
+    return 0

@@ -113,6 +113,14 @@ class FileTransfer(StepSpec):
     )
     direct: bool = Field(default=False, description="api posix: the file is opened with O_DIRECT")
 
+    late: bool = Field(
+        default=False,
+        description="api async: size and offsets are not fixed, but read when the stream comes to the call",
+    )
+    late_size: Size | None = Field(
+        default=None, description="api async: what the program has changed the size of each call to by then"
+    )
+
     @property
     def written(self) -> float:
         """Share of the calls that write although the job reads."""
@@ -139,6 +147,8 @@ class FileTransfer(StepSpec):
             pieces=tuple(Pieces(piece.size, piece.count, piece.align) for piece in self.pieces),
             bounce=self.bounce,
             direct=self.direct,
+            late=self.late,
+            late_size=self.late_size,
             mix=self.written,
         )
         step.facts = facts_of(job)

@@ -6,7 +6,7 @@ import pytest
 
 import gpusim as gs
 from gpusim.scenario import loader
-from tests.file_programs import run
+from tests.file_programs import Ran, run
 
 MIB = 1 << 20
 
@@ -133,3 +133,35 @@ def test_copies_of_the_newest_revision_do_not_wait_for_the_null_stream() -> None
     assert beside.step("fill") > 5 * alone.step("job")
     assert beside.step("job") == pytest.approx(alone.step("job"), rel=0.1)
     assert run(fill, batch, buffers=buffers, **about).step("job") > 0.9 * beside.step("fill")
+
+
+@pytest.mark.parametrize(("version", "more"), [("0.2.0", 1), ("0.5.0", 1), ("0.6-dev", 0)])
+def test_parameters_that_are_bound_late_take_a_host_function_of_their_own(version: str, more: int) -> None:
+    about = {"version": version, "env": 'HIPFILE_FORCE_COMPAT_MODE: "true"', "facts": "cached: 100%"}
+    fixed, late = (run(job("file_read", depth=1, more=word), **about) for word in ("", ", late: true"))
+    table = fixed.result.tables["parameters"].set_index("path")["value"]
+    each = float(table["cpu.hipfile.host_function"].removesuffix("us")) * 1000
+    assert late.step("job") - fixed.step("job") == pytest.approx(more * 64 * each, rel=0.01, abs=1)
+
+
+@pytest.mark.parametrize("version", ["0.2.0", "0.5.0", "0.6-dev"])
+def test_a_size_may_shrink_after_the_call_but_not_grow(version: str) -> None:
+    shrunk = run(job("file_read", more=", late_size: 4KiB"), version=version)
+    assert shrunk.step("job", "bytes") == 64 * 4096
+    grown = run(job("file_read", more=", late_size: 2MiB"), version=version)
+    assert grown.error == "hipFileReadAsync of file 'f': hipFileInvalidValue"
+    assert grown.step("job", "bytes") == 0
+
+
+def test_without_waits_for_a_value_the_newest_revision_is_one_server_again() -> None:
+    def ran(hipfile: str) -> Ran:
+        return run(
+            job("file_read", threads=8, depth=8, more=", duration: 20ms"), version="0.6-dev", hipfile=hipfile
+        )
+
+    inline = ran(", wait_value: false")
+    assert inline.io("fastpath", "read")["limited_by"] == "host functions"
+    assert ran("").step("job", "bandwidth_gb_per_s") > 2 * inline.step("job", "bandwidth_gb_per_s")
+    fault = "{where: fastpath, errno: ENODEV, at: [2]}"
+    retried = run(job(), version="0.6-dev", hipfile=", wait_value: false", faults=fault)
+    assert retried.io("fallback", "write")["requests"] == 1
