@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
+from functools import partial
 from operator import itemgetter, sub
 
 from gpusim.driver.fatal_fault import kill_for_fault, refused
@@ -179,15 +180,25 @@ class FaultServer(ABC):
         run_stages(self._env, chain, stages, self._mapped, self._failed)
 
     def _failed(self, failure: SimulatedFailure) -> None:
-        """The fault cannot be served: the next re-send is fatal for its process."""
+        """The fault cannot be served, and its PTE is poisoned: the next re-send is fatal for its process.
+
+        Left out: that a PTE which is written again before that saves it.
+        """
         granule, process, plan = self._granule, self._process, self._plan
         granule.gone = True
         if plan is not None:
             plan.close(None)
         self._gpu.retry.counters_of(granule.region.vm).failed += 1
         self._done(process, self.chain.snapshot())
-        process.kill(failure.outcome, str(failure))
+        now = self._env.now
+        again = min(first_send_after(now, self._fault.tick_ps, self._period), now + self._period)
+        self._env.call_at(again, partial(self._resent_to_poison, process, failure))
         self._finish(0)
+
+    def _resent_to_poison(self, process: KfdProcess, failure: SimulatedFailure) -> None:
+        """The access finds the poisoned PTE: a fault without retry."""
+        if not process.dead:
+            process.kill(failure.outcome, str(failure))
 
     def _mapped(self) -> None:
         """The PTEs are valid from now on."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpusim.driver.switches import RecentSkip
+from gpusim.hardware.access import Client
 from gpusim.kinds import LABELS, Kind
 from gpusim.quantity import format_duration_ps, format_rate, format_size
 
@@ -37,6 +38,13 @@ def bound(data: RunData) -> str | None:
     return LABELS[kind]
 
 
+def _copies_waited_ps(data: RunData) -> int:
+    """What faults of copy engines took, added up: a copy waits for one after another."""
+    faults = data.tables["faults"]
+    pairs = zip(faults["client"], faults["latency_ps"], strict=True)
+    return sum(int(latency) for client, latency in pairs if client == Client.SDMA)
+
+
 def notes(machine: Machine, data: RunData) -> list[str]:
     """What a reader has to know to use the numbers."""
     found: list[str] = []
@@ -53,6 +61,13 @@ def notes(machine: Machine, data: RunData) -> list[str]:
             f"one granule of {format_size(granule)} per {window} and service: below {limit}. The rule stands in the "
             f"driver's source; that it limits demand faults like this is inferred, and no measurement confirms it. "
             f'`driver: {{recent_skip: "off"}}` simulates the run without it.'
+        )
+    waited = _copies_waited_ps(data)
+    if waited > 0.1 * data.makespan_ps:
+        found.append(
+            f"Copy engines waited {format_duration_ps(waited)} for pages that the GPU had not mapped. With XNACK on they "
+            "fault on managed and registered memory page by page, as kernels do; that follows from the driver's source, "
+            "and no measurement confirms the pace of such copies."
         )
     evictions = sum(trigger == "TTM_EVICTION" for trigger in data.tables["migrations"]["trigger"])
     if evictions:

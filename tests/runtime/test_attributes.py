@@ -59,6 +59,16 @@ def test_no_access_is_fatal():
     assert "EACCES" in ran.process("app").error
 
 
+def test_a_failed_restore_poisons_the_entry_and_the_next_send_of_the_access_is_fatal():
+    """The driver answers with an error; the process lives until the hardware tries again, within a period."""
+    steps = [attributes(access={"gpu0": "none"}), launch(writes="x")]
+    period = 10**6 * 8
+    ran = run(steps, buffers=MANAGED, overrides={"gpu.retry.period": "8us"})
+    quick = run(steps, buffers=MANAGED, overrides={"gpu.retry.period": "1us"})
+    assert ran.outcome == quick.outcome == "vm_fault"
+    assert 0 < ran.process("app").end_ps - quick.process("app").end_ps < period
+
+
 def test_a_preferred_location_lets_a_gpu_in_that_has_no_access():
     steps = [touch("x"), attributes(access={"gpu0": "none"}, preferred_location="gpu0"), launch(reads="x")]
     assert run(steps, buffers=MANAGED).migrated("host_to_device") == 16 * MIB

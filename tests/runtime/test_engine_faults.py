@@ -99,3 +99,11 @@ def test_the_command_processor_faults_for_the_descriptor_of_a_kernel():
     assert clients(ran) == {"command_processor": 1}
     assert sum(ran.attribution.values()) == ran.makespan_ps
     assert run([launch(writes="d")], buffers=COPY).duration("scale") < ran.duration("scale")
+
+
+@pytest.mark.parametrize(("touched_by", "said"), [("cpu", True), ("gpu", False)])
+def test_an_answer_that_hangs_on_the_faults_of_copy_engines_says_so(touched_by, said):
+    first = touch("x") if touched_by == "cpu" else launch(writes="x")
+    copy = {"memcpy": {"dst": "d", "src": "x"}}
+    ran = run([first, copy], buffers={"x": "16MiB hipMallocManaged", "d": "16MiB hipMalloc"})
+    assert any("Copy engines waited" in note for note in ran.data.notes) is said
