@@ -65,9 +65,9 @@ def notes(machine: Machine, data: RunData) -> list[str]:
     waited = _copies_waited_ps(data)
     if waited > 0.1 * data.makespan_ps:
         found.append(
-            f"Copy engines waited {format_duration_ps(waited)} for pages that the GPU had not mapped. With XNACK on they "
-            "fault on managed and registered memory page by page, as kernels do; that follows from the driver's source, "
-            "and no measurement confirms the pace of such copies."
+            f"Copy engines waited {format_duration_ps(waited)} for pages that the GPU had not mapped. With XNACK on "
+            "they fault on managed and registered memory page by page, as kernels do; that follows from the driver's "
+            "source, and no measurement confirms the pace of such copies."
         )
     evictions = sum(trigger == "TTM_EVICTION" for trigger in data.tables["migrations"]["trigger"])
     if evictions:

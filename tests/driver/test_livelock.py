@@ -3,13 +3,15 @@
 import itertools
 import json
 from contextlib import suppress
-from types import SimpleNamespace
 
 import pytest
 
 from gpusim.cli import main
+from gpusim.driver.kfd_process import KfdProcess
 from gpusim.driver.watch import PATIENCE_PS, Watch
+from gpusim.engine.environment import Environment
 from gpusim.errors import SimulatedFailure
+from gpusim.linux.address_space import Vma, VmaKind
 from tests.programs import MS, US, launch, process, run, scenario, sleep, touch
 
 MANAGED = {"x": "2MiB hipMallocManaged"}
@@ -91,14 +93,15 @@ def test_a_copy_into_read_only_entries_is_a_restore_loop():
 def restores(pages, *, every_ps, done=lambda number: 0):
     """Serve `pages` of a process one after another; restores until the watch has had enough, None if it never has."""
     number = 0
-    env = SimpleNamespace(now=0)
-    process = SimpleNamespace(number=1, name="app", lock=SimpleNamespace(name="app.svms"))
+    env = Environment()
+    kfd = KfdProcess("app", env=env, vms={}, xnack=True, number=1, kill=lambda outcome, error: None)
+    vma = Vma("x", 0, 1, VmaKind.ANONYMOUS)
     watch = Watch(env=env, done=lambda _: done(number))
     with suppress(SimulatedFailure):
         for page in pages:
             number += 1
-            env.now += every_ps
-            watch.restoring(process, SimpleNamespace(name="x"), page, "gpu[0]")
+            env._now += every_ps
+            watch.restoring(kfd, vma, page, "gpu[0]")
         return None
     return number
 
