@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Group
@@ -11,6 +13,7 @@ from rich.text import Text
 
 from gpusim import quantity
 from gpusim.report import parts
+from gpusim.report.fitting import Fitting
 from gpusim.result import text
 from gpusim.result.paths import unit_of
 
@@ -22,6 +25,9 @@ if TYPE_CHECKING:
     from gpusim.scenario.profiles import Profile
     from gpusim.study.validate import Validated
 
+#: the values of a point's axes, and its rows
+_Groups = list[tuple[tuple[Any, ...], Any]]
+
 _MOST_ROWS = 60
 _MOST_METRICS = 4
 _DIM = "bright_black"
@@ -29,22 +35,93 @@ _GRADES = {"measured": "green", "datasheet": "green", "fitted": "yellow", "assum
 
 
 def sweep(found: pd.DataFrame, axes: Sequence[str]) -> list[RenderableType]:
-    """One line per point: outcome, makespan (mean and spread over replications), the steps that vary most."""
-    groups = found.groupby(list(axes), sort=False, dropna=False, observed=True)
+    """One line per point: outcome, makespan (mean and spread over replications), the steps that vary most; and which
+    point is best.
+    """
+    groups = [
+        (tuple(values), rows)
+        for values, rows in found.groupby(list(axes), sort=False, dropna=False, observed=True)
+    ]
     chosen = _varying(found)
-    repeated = bool(groups.size().max() > 1)
+    names = short(axes)
+    forms = [
+        partial(_points, groups, [names[axis] for axis in axes], chosen[:count])
+        for count in range(len(chosen), -1, -1)
+    ]
+    lines: list[RenderableType] = [Fitting(*forms)]
+    verdict = best_and_worst(groups, [names[axis] for axis in axes])
+    return [*lines, "", Text(verdict, style="bold")] if verdict else lines
+
+
+def _points(groups: _Groups, axes: Sequence[str], chosen: Sequence[str]) -> RenderableType:
+    repeated = max(len(rows) for _, rows in groups) > 1
     right = range(len(axes) + 1, len(axes) + 2 + len(chosen))
-    made = parts.table(*axes, "outcome", "makespan_ns", *chosen, right=list(right))
+    heads = [name.removeprefix("steps.").replace(".duration_ns", "") for name in chosen]
+    made = parts.table(*axes, "outcome", "makespan", *heads, right=list(right))
     for number, (values, rows) in enumerate(groups):
         if number == _MOST_ROWS:
             made.add_row(Text(f"and {len(groups) - number} more points in points.parquet", style=_DIM))
             break
-        point: tuple[Any, ...] = tuple(values)
         outcomes = sorted(set(rows["outcome"]))
         style = "green" if outcomes == ["completed"] else "bold red"
         cells = [_mean(rows[name], name, repeated) for name in ("makespan_ns", *chosen)]
-        made.add_row(*map(str, point), Text(", ".join(outcomes), style=style), *cells)
-    return [made]
+        made.add_row(*map(str, values), Text(", ".join(outcomes), style=style), *cells)
+    return made
+
+
+def short(axes: Sequence[str]) -> dict[str, str]:
+    """Each path with as few of its last parts as tell it from the others: `parameters.prefetch` -> `prefetch`."""
+    made: dict[str, str] = {}
+    for axis in axes:
+        pieces = axis.split(".")
+        made[axis] = axis
+        for count in range(1, len(pieces)):
+            ending = ".".join(pieces[-count:])
+            if not any(other != axis and f".{other}".endswith(f".{ending}") for other in axes):
+                made[axis] = ending
+                break
+    return made
+
+
+def best_and_worst(groups: _Groups, axes: Sequence[str]) -> str | None:
+    """Which point is best, which is worst, and by how much: by the answer's metric where all points have the same
+    time or rate as answer, else by the makespan. None where fewer than two points complete.
+    """
+    done = [(values, rows) for values, rows in groups if set(rows["outcome"]) == {"completed"}]
+    if len(done) < 2:
+        return None
+    metric, means = _ranked_by(done)
+    most = unit_of(metric) == "GB/s"
+    order = sorted(range(len(done)), key=lambda at: -means[at] if most else means[at])
+    first, last = order[0], order[-1]
+    if means[first] == means[last]:
+        return f"All points are alike: {_said(metric, means[first])}."
+
+    def point(at: int) -> str:
+        return ", ".join(f"{axis}={value}" for axis, value in zip(axes, done[at][0], strict=True))
+
+    low, high = sorted((means[first], means[last]))
+    factor = f", {high / low:.3g} times {'less' if most else 'as long'}" if low > 0 else ""
+    by = "" if metric == "makespan_ns" else f" by {metric}"
+    words = f"Best{by}: {point(first)} with {_said(metric, means[first])}. "
+    words += f"Worst: {point(last)} with {_said(metric, means[last])}{factor}."
+    left = len(groups) - len(done)
+    return words + (f" {left} of {len(groups)} points did not complete." if left else "")
+
+
+def _ranked_by(done: _Groups) -> tuple[str, list[float]]:
+    metrics = {metric for _, rows in done for metric in rows.get("answer.metric", ["-"])}
+    metric = str(next(iter(metrics)))
+    if len(metrics) == 1 and metric != "-" and unit_of(metric) in ("ns", "GB/s"):
+        means = [float(rows["answer.value"].mean()) for _, rows in done]
+        if all(math.isfinite(mean) for mean in means):
+            return metric, means
+    return "makespan_ns", [float(rows["makespan_ns"].mean()) for _, rows in done]
+
+
+def _said(metric: str, value: float) -> str:
+    words = text.value(value, unit_of(metric))
+    return f"a makespan of {words}" if metric == "makespan_ns" else words
 
 
 def _varying(found: pd.DataFrame) -> list[str]:

@@ -10,6 +10,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from gpusim.report.fitting import Fitting
 from gpusim.result import text
 from gpusim.result.colours import colour
 from gpusim.result.groups import StepGroup, grouped
@@ -27,6 +28,9 @@ _BAR = 32
 _EIGHTHS = " ▏▎▍▌▋▊▉"
 _DIM = "bright_black"
 _STEP_ROWS = 12
+_SPLIT_ROWS = 9  # of processes and GPUs
+_ERRORS = 4
+_NOTES = 10
 
 
 def table(*columns: str, right: Sequence[int] = ()) -> Table:
@@ -69,10 +73,24 @@ def header(summary: Summary) -> list[RenderableType]:
         facts.add_row("bound by", summary["bound_by"])
     if summary["formula"]:
         facts.add_row("by hand", summary["formula"])
+    for words in _errors(summary):
+        facts.add_row("error", words)
+    return [*lines, facts]
+
+
+def _errors(summary: Summary) -> list[str]:
+    """What processes died of, unless the answer says it; those that say the same in one line."""
+    completed = summary["outcome"] == "completed"
+    who: dict[str, list[str]] = {}
     for process in summary["processes"]:
         if process["error"] and (completed or process["error"] not in summary["answer"]["text"]):
-            facts.add_row("error", f"{process['name']}: {process['error']}")
-    return [*lines, facts]
+            who.setdefault(process["error"], []).append(process["name"])
+    found = []
+    for error, names in list(who.items())[:_ERRORS]:
+        others = f" and {len(names) - 1} more" if len(names) > 1 else ""
+        found.append(f"{names[0]}{others}: {error}")
+    left = sum(len(names) for names in list(who.values())[_ERRORS:])
+    return [*found, f"and {left} more processes: `processes` of summary.json has all"] if left else found
 
 
 def breakdown(attribution: Mapping[str, float] | None, whole_ns: float, *, rows: int = 12) -> RenderableType:
@@ -109,6 +127,10 @@ def steps(summary: Summary) -> RenderableType:
         )
     if len(groups) > _STEP_ROWS:
         made.add_row(Text(f"and {len(groups) - _STEP_ROWS} more: the table `steps` has all", style=_DIM))
+    untold = [g.label for g in groups[:_STEP_ROWS] if g.kind == "launch" and g.attribution is None]
+    if untold and summary["attribution"] is not None:
+        words = f"{', '.join(untold)}: waited for what began before; `--record spans` tells for what"
+        return Group(made, Text(words, style=_DIM))
     return made
 
 
@@ -141,10 +163,12 @@ def faults(summary: Summary) -> RenderableType:
         ]
         if len(whole[split]) > 1 and not again:  # one rank per GPU would be said twice
             blocks |= whole[split]
-    for name, block in list(blocks.items())[:17]:
+    for name, block in list(blocks.items())[:_SPLIT_ROWS]:
         latency = block["latency_ns"] or {}
         cells = [text.time(latency.get(key)) for key in ("p50", "p95", "p99", "max", "mean")]
         made.add_row(name, text.count(block["raised"]), text.count(block.get("serviced")), *cells)
+    if len(blocks) > _SPLIT_ROWS:
+        made.add_row(Text(f"and {len(blocks) - _SPLIT_ROWS} more", style=_DIM))
     return made
 
 
@@ -210,19 +234,21 @@ def migrations(summary: Summary) -> RenderableType | None:
 
 
 def checked(rows: Sequence[Checked]) -> RenderableType:
-    """Expected against simulated."""
+    """Expected against simulated: a line for each row, or two where the window is too narrow for one."""
+    return Fitting(lambda: _checked_wide(rows), lambda: _checked_narrow(rows))
+
+
+def _checked_wide(rows: Sequence[Checked]) -> RenderableType:
     made = table(
         "", "metric", "expected", "simulated", "error", "within", "kind", "source", right=(2, 3, 4, 5)
     )
-    made.columns[1].no_wrap = True
     for row in rows:
-        error = "–" if row.error is None else f"{100 * row.error:+.1f} %"
         made.add_row(
-            Text("ok", style="green") if row.ok else Text("OUT", style="bold red"),
+            _verdict(row),
             row.metric,
             text.value(row.measured, row.unit),
             text.value(row.simulated, row.unit),
-            error,
+            _error(row),
             row.tolerance or "–",
             row.kind,
             row.source,
@@ -230,9 +256,31 @@ def checked(rows: Sequence[Checked]) -> RenderableType:
     return made
 
 
+def _checked_narrow(rows: Sequence[Checked]) -> RenderableType:
+    lines: list[RenderableType] = []
+    for row in rows:
+        head = _verdict(row)
+        head.append(f"  {row.metric}", style="default not bold")
+        values = f"{text.value(row.simulated, row.unit)} for {text.value(row.measured, row.unit)}"
+        words = f"{values}, {_error(row)} (within {row.tolerance or 0}); {row.kind}: {row.source}"
+        lines += [head, Padding(Text(words, style=_DIM), (0, 0, 0, 5))]
+    return Group(*lines)
+
+
+def _verdict(row: Checked) -> Text:
+    return Text("ok ", style="green") if row.ok else Text("OUT", style="bold red")
+
+
+def _error(row: Checked) -> str:
+    return "–" if row.error is None else f"{100 * row.error:+.1f} %"
+
+
 def remarks(summary: Summary) -> list[RenderableType]:
     """Notes, then what the model leaves out."""
-    lines: list[RenderableType] = [_hanging("note", note, "yellow") for note in summary["notes"]]
+    notes = list(dict.fromkeys(summary["notes"]))
+    lines: list[RenderableType] = [_hanging("note", note, "yellow") for note in notes[:_NOTES]]
+    if len(notes) > _NOTES:
+        lines.append(Text(f"and {len(notes) - _NOTES} more notes in summary.json", style=_DIM))
     if summary["not_modelled"]:
         lines.append(_hanging("not modelled", "; ".join(summary["not_modelled"]), _DIM))
     return lines

@@ -5,6 +5,7 @@
 | the swept paths | the values of the point |
 | `replication`, `seed` | which repetition, and its seed |
 | `outcome`, `makespan_ns` | how it ended, when |
+| `answer.metric`, `answer.value` | what the run's answer is about, and its value; none where that is a word |
 | `steps.NAME.duration_ns`, `.bandwidth_gb_per_s` | of a step that ran once |
 | `steps.NAME[0].duration_ns`, `steps.NAME[*].duration_ns.mean`, ... | of one that ran more often |
 | `faults.*`, `faults.latency_ns.*`, `migrations.*.bytes`, `migrations.*.count` | counters |
@@ -34,6 +35,11 @@ def row(
     made: dict[str, Any] = dict(values)
     made |= {"replication": replication, "seed": seed}
     made |= {"outcome": summary["outcome"], "makespan_ns": summary["makespan_ns"]}
+    value = summary["answer"]["value"]
+    made |= {
+        "answer.metric": summary["answer"]["metric"],
+        "answer.value": None if isinstance(value, str) else value,
+    }
     made |= _steps(summary["steps"])
     faults = summary["faults"]
     made |= {f"faults.{name}": faults[name] for name in ("raised", *FAULT_COUNTERS) if name in faults}
