@@ -42,6 +42,8 @@ class AccessStream(Protocol):
     #: first step and end of each wavefront's own ones, where they are not equal shares
     shares: Sequence[tuple[int, int]] | None
 
+    #: whole pages of the only operand that each step takes, the one after the other; 0: ask `touches` for them
+    step_pages: int
     #: lanes of an instruction that each may access a page of their own; 0: all lanes walk side by side
     lanes: int
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 from gpusim.engine.flows import Hop
 from gpusim.engine.record import Snapshot
-from gpusim.hardware.access import AccessStream, Order
-from gpusim.hardware.gpuvm import Region, Vm
+from gpusim.hardware.access import AccessStream, Order, Touch
+from gpusim.hardware.gpuvm import INVALID, Region, Vm
 from gpusim.hardware.lane_faults import LaneWave, send_lanes
 from gpusim.hardware.memory import MemoryClass
 from gpusim.hardware.stretch import Stretch
@@ -61,6 +61,9 @@ class Dispatch:
         self.fault: Callable[[Wave], None] = gpu.retry.fault
         self.counters = gpu.retry.counters_of(vm)
         self.total = stream.steps * stream.passes
+        self._single = stream.operands[0]
+        self._step_pages = stream.step_pages
+        self._steps = stream.steps
         self.slots = min(slots, self.total)
         self.share = self.slots
         self.dead = False
@@ -109,6 +112,16 @@ class Dispatch:
         self._stretch: Stretch | None = None
         self._units = gpu.spec.compute.compute_units
         self._unit = 0
+
+    def touches(self, index: int) -> Sequence[Touch]:
+        """The pages of step `index`. The plainest streams are not asked: each wave comes by for each of its steps."""
+        pages = self._step_pages
+        if not pages:
+            return self.stream.touches(index)
+        if index >= self._steps:
+            index %= self._steps
+        first = index * pages
+        return ((self._single, first, first + pages - 1),)
 
     # -- life ------------------------------------------------------------------------------------------------------
 
@@ -272,6 +285,8 @@ class Dispatch:
         if not self._grouped:
             return False
         start = self._next
+        if self._step_pages and self._single.valid[start % self._steps * self._step_pages] == INVALID:
+            return False
         least = min(self.total - start, max(self.share, 1))
         if least <= 0 or self.stream.mapped_run(start, start + least) < least:
             return False

@@ -197,7 +197,7 @@ class Wave(Sender):
         self.index = index = dispatch.take(self, clean)
         if index < 0:
             return False
-        self._touches = touches = dispatch.stream.touches(index)
+        self._touches = touches = dispatch.touches(index)
         self._place = 0
         self._from = touches[0][1]
         return True
@@ -223,7 +223,7 @@ class Wave(Sender):
         if index < 0:
             dispatch.retired(self)
             return
-        self._touches = touches = dispatch.stream.touches(index)
+        self._touches = touches = dispatch.touches(index)
         operand, first, last = touches[0]
         region = operand.region
         valid = operand.valid

@@ -13,6 +13,9 @@ from gpusim.hardware.access import AccessStream, Touch
 class Watched:
     """An access stream that notes, on the buffer objects behind its pages, when a step last used them."""
 
+    #: each step is to come by
+    step_pages = 0
+
     def __init__(self, stream: AccessStream, kfd: KfdProcess, env: Environment) -> None:
         self._stream = stream
         self._kfd = kfd

@@ -67,6 +67,7 @@ class PatternStream(AccessStream, Protocol):
     waves: int | None = None
     serial_ps: float = 0.0
     shares: Sequence[tuple[int, int]] | None = None
+    step_pages: int = 0
     lanes: int = 0
 
     def instructions(self, index: int) -> Iterator[Instruction]:
@@ -118,8 +119,8 @@ class Walk(PatternStream):
             and all(size % self.steps == 0 and size // self.steps % 4096 == 0 for size in self._sizes)
             else None
         )
-        self._single = self.operands[0]
-        self._single_pages = self._pages_per_step[0] if self._pages_per_step and len(bound) == 1 else 0
+        if self._pages_per_step and len(bound) == 1:
+            self.step_pages = self._pages_per_step[0]
 
     def _translate(self, bound: Sequence[Argument], gpu: Gpu) -> None:
         """A closed form where steps are handed out in order and each is its compute unit's first in a fragment.
@@ -153,9 +154,6 @@ class Walk(PatternStream):
         """The pages of a step, operand by operand."""
         if index >= self.steps:
             index %= self.steps
-        pages = self._single_pages
-        if pages:
-            return ((self._single, index * pages, index * pages + pages - 1),)
         per_step = self._pages_per_step
         if per_step is not None:
             return [
