@@ -44,11 +44,11 @@ test: $(DEV)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy --strict
 	$(BIN)/lint-imports --no-cache
-	-$(BIN)/python -m gpusim.native
+	$(BIN)/python -m gpusim.native || test $$? = 2  # where it cannot be compiled, Python runs
 	$(BIN)/pytest -n 2
 
 bench: $(DEV)
-	-$(BIN)/python -m gpusim.native
+	$(BIN)/python -m gpusim.native || test $$? = 2  # where it cannot be compiled, Python runs
 	GPUSIM_PURE_PYTHON=0 $(BIN)/pytest tests/benchmarks -m "" -q --no-header
 
 native: $(DEV)

@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+import sysconfig
 import tempfile
 from importlib.util import find_spec
 from pathlib import Path
@@ -18,7 +19,7 @@ _PACKAGE = Path(__file__).parent.parent
 
 
 def main(arguments: list[str]) -> int:
-    """The command; returns its exit status: 0 built (or there already), 2 it cannot be built here."""
+    """The command; returns its exit status: 0 built (or there already), 1 it does not compile, 2 it cannot here."""
     parser = argparse.ArgumentParser(
         prog="python -m gpusim.native",
         description="Compile the modules that a run spends its time in (about two minutes, once per version).",
@@ -34,10 +35,11 @@ def main(arguments: list[str]) -> int:
     if folder.is_dir():
         print(f"{len(MODULES)} modules are compiled already")
         return 0
-    problem = _missing() or _build(folder, verbose=options.verbose)
+    missing = _missing()
+    problem = missing or _build(folder, verbose=options.verbose)
     if problem:
         print(f"gpusim.native: {problem}\ngpusim runs in plain Python all the same", file=sys.stderr)
-        return 2
+        return 2 if missing else 1
     print(f"{len(MODULES)} modules compiled into {folder}")
     return 0
 
@@ -49,6 +51,8 @@ def _missing() -> str | None:
             return f"{package} is not installed: pip install 'gpusim[native]'"
     if shutil.which(os.environ.get("CC", "cc")) is None:
         return "there is no C compiler: install gcc (or set CC)"
+    if not (Path(sysconfig.get_path("include")) / "Python.h").is_file():
+        return "Python's headers are not installed: on Debian and Ubuntu, install python3-dev"
     folder = built().parent
     folder = next(place for place in (folder, *folder.parents) if place.exists())
     if not os.access(folder, os.W_OK):

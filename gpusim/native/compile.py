@@ -19,6 +19,7 @@ from gpusim.native.modules import MODULES
 _TYPES = """\
 [mypy]
 ignore_missing_imports = True
+disable_error_code = var-annotated
 [mypy-gpusim.public.*,gpusim.result.*,gpusim.scenario.*,gpusim.study.*,gpusim.report.*,gpusim.machine.*,gpusim.cli.*]
 follow_imports = skip
 [mypy-pandas.*,matplotlib.*,numpy.*,pydantic.*]

@@ -129,3 +129,18 @@ def test_without_a_compiler_the_message_says_so(monkeypatch, capsys, tmp_path):
     monkeypatch.setenv("CC", "no-such-compiler")
     assert build.main([]) == 2
     assert "no C compiler" in capsys.readouterr().err
+
+
+def test_without_the_headers_of_python_the_message_says_so(monkeypatch, capsys, tmp_path):
+    monkeypatch.setattr(build, "built", lambda: tmp_path / "built" / "none")
+    monkeypatch.setattr(build.sysconfig, "get_path", lambda name: str(tmp_path))
+    assert build.main([]) == 2
+    assert "python3-dev" in capsys.readouterr().err
+
+
+def test_what_does_not_compile_is_a_fault(monkeypatch, capsys, tmp_path):
+    """`make test` goes on without compiled modules where there can be none, and only there."""
+    monkeypatch.setattr(build, "built", lambda: tmp_path / "built" / "none")
+    monkeypatch.setattr(build, "_build", lambda folder, verbose: "the compiler failed")
+    assert build.main([]) == 1
+    assert "the compiler failed" in capsys.readouterr().err
