@@ -133,13 +133,19 @@ class AisFile:
             if size <= EXPRESS_BYTES:
                 end = device.reserve(offset, size, gpu, begun, write=write)
             drive = end - begun if end >= 0 else 0
-            chain.spend_five(_SUBMIT, submit, _LOCK, wait, _PIN, pin, _FILE_SYSTEM, direct, _DRIVE, drive)
+            known = 0 if self._ais.linked else drive
+            chain.spend_five(_SUBMIT, submit, _LOCK, wait, _PIN, pin, _FILE_SYSTEM, direct, _DRIVE, known)
             if drive:
+                if not known:
+                    chain.spend(_DRIVE, end, alone_ps=device.alone_ps(offset, size, gpu, write=write))
                 yield REACH
             else:
                 at = chain.time_ps
+                alone = vfs.alone_ps(file.inode, offset, size, gpu, write=write)
                 yield Early(
-                    _DRIVE, lambda moved: device.submit(offset, size, gpu, moved, write=write, at_ps=at)
+                    _DRIVE,
+                    lambda moved: device.submit(offset, size, gpu, moved, write=write, at_ps=at),
+                    alone,
                 )
             done = size
         else:

@@ -9,6 +9,8 @@ of whole processes, which only graphics could cause.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from gpusim.driver.events import EventLog
 from gpusim.driver.migrate import Migration, Trigger
 from gpusim.driver.policies import Choice
@@ -63,6 +65,16 @@ class Eviction:
         self._migration.drop_bo(svm)  # pages or not: what it held is discarded
 
 
+def _transfer_as_eviction(stage: Transfer) -> Transfer:
+    def start(done: Callable[[], None]) -> None:
+        stage.start(done)
+        made.alone_ps = stage.alone_ps
+
+    beside = None if stage.beside is None else (int(Kind.EVICTION), stage.beside[1])
+    made = Transfer(Kind.EVICTION, start, beside)
+    return made
+
+
 def _as_eviction(stages: Stages) -> Stages:
     """Whoever waits for an eviction spends all of its time on that."""
     reached = 0
@@ -72,10 +84,9 @@ def _as_eviction(stages: Stages) -> Stages:
             if isinstance(stage, tuple):
                 reached = yield Kind.EVICTION, sum(stage[1::2])
             elif isinstance(stage, Until):
-                reached = yield Until(Kind.EVICTION, stage.end_ps, stage.behind)
+                reached = yield Until(Kind.EVICTION, stage.end_ps, stage.behind, stage.alone_ps)
             elif isinstance(stage, Transfer):
-                beside = None if stage.beside is None else (int(Kind.EVICTION), stage.beside[1])
-                reached = yield Transfer(Kind.EVICTION, stage.start, beside)
+                reached = yield _transfer_as_eviction(stage)
             else:
                 reached = yield stage
             stage = stages.send(reached)

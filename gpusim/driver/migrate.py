@@ -243,10 +243,10 @@ class Migration:
         for size in _chunks(svm.pages * PAGE_BYTES, self._svm.clear_chunk):
             service = gpu.recorder.paced(Kind.BO_CLEAR, sdma.job + round(size * 1e12 / sdma.clear_rate))
             start, end = gpu.sdma.reserve(service, max(reached, gpu.env.now))
-            gpu.engine_used(start, end, size)
+            gpu.engines.job(gpu.env.now, start, end, size)
             if not behind:
                 windows.book(start, end)
-            reached = yield Until(Kind.BO_CLEAR, end)
+            reached = yield Until(Kind.BO_CLEAR, end, alone_ps=service)
         if behind:
             yield Do(windows.release)
 
@@ -375,21 +375,22 @@ def sdma_transfer(
 
     def start(done: Callable[[], None]) -> None:
         begun = gpu.env.now
-        gpu.copies += 1
+        gpu.engines.copy_begins(begun)
 
         def landed(moved: int) -> None:
-            gpu.copies -= 1
-            gpu.engine_used(begun, gpu.env.now, moved)
+            gpu.engines.copy_ends(gpu.env.now, begun, moved)
             if then is not None:
                 then()
             done()
 
         def fly(ended: Callable[[Flow], None]) -> Flow:
-            return gpu.network.transfer(way, size, cap_bytes_per_s=gpu.spec.sdma.rate / pace, done=ended)
+            cap = gpu.spec.sdma.rate / pace
+            return copied.on(gpu.network.transfer(way, size, cap_bytes_per_s=cap, done=ended))
 
         if flights is None:
             fly(lambda _: landed(size))
         else:
             flights.fly(fly, landed)
 
-    return Transfer(Kind.SDMA_COPY, start, beside)
+    copied = Transfer(Kind.SDMA_COPY, start, beside)
+    return copied

@@ -32,10 +32,10 @@ class TableWriter:
         gpu = self._gpu
         sdma = gpu.spec.sdma
         arrival = gpu.env.now
-        if gpu.copies >= sdma.engines:  # in the mean half a packet is left
+        if gpu.engines.copies >= sdma.engines:  # in the mean half a packet is left
             arrival += round(sdma.packet * 1e12 / (2 * sdma.rate))
         size = entries * _ENTRY_BYTES
         start, end = gpu.sdma.reserve(sdma.job + round(size * 1e12 / sdma.clear_rate), arrival)
-        gpu.engine_used(start, end, size)
+        gpu.engines.job(gpu.env.now, start, end, size)
         self.jobs += 1
-        yield Until(Kind.PTE_WRITE, end)
+        yield Until(Kind.PTE_WRITE, end, alone_ps=end - start)

@@ -204,11 +204,14 @@ class Cores:
                 running[0] -= 1
                 if running[0]:
                     stage.first = (which, self._env.now)
+                    stage.first_alone_ps = alone[which]
                 else:
                     stage.kind = which
+                    stage.alone_ps = alone[which]
                     done()
 
             begin(partial(ended, main))
+            alone: dict[int, int | None] = {main: stage.alone_ps, kind: work}
             self.burst(work, partial(ended, kind))
 
         stage.start = start

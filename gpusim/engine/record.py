@@ -136,7 +136,10 @@ class Chain:
         self.row = NO_ROW
 
     def spend(self, kind: int, until_ps: int, *, alone_ps: int | None = None, behind: int = NO_ROW) -> None:
-        """The actor spent the time from its last entry up to `until_ps` on `kind`."""
+        """The actor spent the time from its last entry up to `until_ps` on `kind`.
+
+        `alone_ps` is what it would have taken with nobody else there, 0 for a mere wait; at most all of it counts.
+        """
         start = self.time_ps
         if until_ps <= start:
             return
@@ -152,7 +155,7 @@ class Chain:
                 kind,
                 start,
                 until_ps,
-                alone_ps=alone_ps,
+                alone_ps=None if alone_ps is None else min(alone_ps, until_ps - start),
                 cause=self.row,
                 queued_behind=behind,
                 released_by=self.row,
@@ -254,16 +257,33 @@ class Chain:
                 released_by=self.row,
             )
 
-    def beside(self, kind: int, end_ps: int, other: int, other_end_ps: int) -> None:
+    def beside(
+        self,
+        kind: int,
+        end_ps: int,
+        other: int,
+        other_end_ps: int,
+        *,
+        alone_ps: int | None = None,
+        other_alone_ps: int | None = None,
+    ) -> None:
         """Two things at the same time from its last entry on: the longer one gets the whole stretch."""
         if other_end_ps > end_ps:
             kind, end_ps, other, other_end_ps = other, other_end_ps, kind, end_ps
+            alone_ps, other_alone_ps = other_alone_ps, alone_ps
         behind = NO_ROW
-        if self._recorder.spans and other_end_ps > self.time_ps:
+        start = self.time_ps
+        if self._recorder.spans and other_end_ps > start:
             behind = self._recorder.span(
-                self.who, other, self.time_ps, other_end_ps, cause=self.row, released_by=self.row
+                self.who,
+                other,
+                start,
+                other_end_ps,
+                alone_ps=None if other_alone_ps is None else min(other_alone_ps, other_end_ps - start),
+                cause=self.row,
+                released_by=self.row,
             )
-        self.spend(kind, end_ps, behind=behind)
+        self.spend(kind, end_ps, behind=behind, alone_ps=alone_ps)
 
     def follow(self, released: Snapshot, at_ps: int) -> None:
         """Something else let this actor go on: take over its path, which ends at `at_ps`."""

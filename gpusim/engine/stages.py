@@ -14,6 +14,7 @@ from functools import partial
 from typing import Any
 
 from gpusim.engine.environment import Environment
+from gpusim.engine.flows import Flow
 from gpusim.engine.record import NO_ROW, Chain
 from gpusim.errors import SimulatedFailure
 
@@ -25,6 +26,8 @@ class Until:
     kind: int
     end_ps: int
     behind: int = 0
+    #: what it would have taken with nobody else there; None: as long as it took
+    alone_ps: int | None = None
 
 
 @dataclass(slots=True)  # not frozen: that would triple the price of making one
@@ -41,16 +44,27 @@ class Transfer:
     first: tuple[int, int] | None = None
     #: the last span of who let it end, where it does nothing but wait: `start` may find it out
     behind: int = NO_ROW
+    #: what it would have taken with nobody else there, and what `first` would have: `start` may find it out
+    alone_ps: int | None = None
+    first_alone_ps: int | None = None
+
+    def on(self, flow: Flow) -> Flow:
+        """It is a flow, which has just begun: what that would take alone is what it would."""
+        self.alone_ps = flow.alone_ps
+        return flow
 
 
 class Early:
     """A transfer that is begun at once, though the time reached may lie ahead: `start(done)` knows of that time."""
 
-    __slots__ = ("kind", "start")
+    __slots__ = ("alone_ps", "kind", "start")
 
-    def __init__(self, kind: int, start: Callable[[Callable[[], None]], None]) -> None:
+    def __init__(
+        self, kind: int, start: Callable[[Callable[[], None]], None], alone_ps: int | None = None
+    ) -> None:
         self.kind = kind
         self.start = start
+        self.alone_ps = alone_ps
 
 
 @dataclass(slots=True)
@@ -134,7 +148,7 @@ class _Run:
                     stage.start(self._arrived)
                     return
                 elif stage.__class__ is Until:
-                    chain.spend(stage.kind, stage.end_ps, behind=stage.behind)
+                    chain.spend(stage.kind, stage.end_ps, behind=stage.behind, alone_ps=stage.alone_ps)
                 elif stage.__class__ is Tell:
                     if chain.time_ps > self._env._now:
                         self._stage = stage
@@ -185,7 +199,7 @@ class _Run:
     def _arrived(self) -> None:
         """What was begun early has ended."""
         chain = self._chain
-        chain.spend(self._stage.kind, self._env._now)
+        chain.spend(self._stage.kind, self._env._now, alone_ps=self._stage.alone_ps)
         self._value = chain.time_ps
         self.advance()
 
@@ -195,15 +209,22 @@ class _Run:
         beside = stage.beside
         if beside is not None and beside[1]:
             kind, length = beside
-            chain.beside(stage.kind, now, kind, chain.time_ps + chain.paced(kind, length))
+            end = chain.time_ps + chain.paced(kind, length)
+            chain.beside(stage.kind, now, kind, end, alone_ps=stage.alone_ps)
         elif stage.first is not None:
-            chain.beside(stage.kind, now, *stage.first)
+            chain.beside(
+                stage.kind,
+                now,
+                *stage.first,
+                alone_ps=stage.alone_ps,
+                other_alone_ps=stage.first_alone_ps,
+            )
         elif stage.behind:
             if now > chain.time_ps:
                 chain.spend(stage.kind, now, alone_ps=0, behind=stage.behind)
             else:
                 chain.meet(stage.kind, stage.behind)
         else:
-            chain.spend(stage.kind, now)
+            chain.spend(stage.kind, now, alone_ps=stage.alone_ps)
         self._value = chain.time_ps
         self.advance()

@@ -168,6 +168,11 @@ class Drive:
             ready = self.cache.take(size_bytes, ready)
         return express.reserve(route.row, size_bytes, ready)
 
+    def alone_ps(self, size_bytes: int, route: Route, stream: float | None = None) -> int:
+        """What a request would take with nobody else at the drive and on its way, and an empty write cache."""
+        way = route.way if stream is None else self._way(route, stream)
+        return route.latency_ps + ceil(size_bytes / min(way.cap, way.path.alone))
+
     def _ready(self, size_bytes: int, route: Route, at_ps: int) -> int:
         """When a request that comes at `at_ps` can begin to move its data."""
         units = route.units

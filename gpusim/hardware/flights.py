@@ -24,7 +24,7 @@ class Flights:
         self._env = env
         self._flying: dict[Flow, Callable[[int], None]] = {}
 
-    def fly(self, start: Start, landed: Callable[[int], None]) -> None:
+    def fly(self, start: Start, landed: Callable[[int], None]) -> Flow:
         """Start a flow; `landed` is called with the bytes that it has moved."""
         flying = self._flying
 
@@ -34,6 +34,7 @@ class Flights:
 
         flow = start(ended)
         flying[flow] = landed
+        return flow
 
     def cut(self) -> None:
         """Stop all that is under way."""

@@ -10,9 +10,9 @@ from gpusim.engine.environment import Environment
 from gpusim.engine.flows import Hop, Network
 from gpusim.engine.record import Recorder, Snapshot
 from gpusim.engine.server import Server
-from gpusim.engine.timeline import Timeline
 from gpusim.hardware.caches import Caches
 from gpusim.hardware.dispatch import Dispatch
+from gpusim.hardware.engine_use import EngineUse
 from gpusim.hardware.fabric import Fabric
 from gpusim.hardware.gpu_spec import GpuSpec, LinkSpec
 from gpusim.hardware.gpuvm import HOST, PEER, Vm, host_state
@@ -75,8 +75,7 @@ class Gpu:
         )
         self.retry = retry(spec.retry, env=env, listener=listener, random=random)
         self.sdma = Server(env, f"{self.name}.sdma", lanes=spec.sdma.engines)
-        self.copies = 0  # that SDMA has under way
-        self.sdma_use = Timeline(f"{self.name}.sdma")  # of all engines together
+        self.engines = EngineUse(f"{self.name}.sdma", spec.sdma.engines)
         self._link = link
         self.h2d: tuple[Hop, ...] = ((f"{link}.h2d", 1.0),)
         self.d2h: tuple[Hop, ...] = ((f"{link}.d2h", 1.0),)
@@ -167,10 +166,6 @@ class Gpu:
             "table_reads": looked_up + round(self.expected_reads),
             "vmids_taken_over": self.vmids.taken_over,
         }
-
-    def engine_used(self, start_ps: int, end_ps: int, size_bytes: int) -> None:
-        """An SDMA engine copied or cleared `size_bytes`."""
-        self.sdma_use.add(start_ps, end_ps, size_bytes, (end_ps - start_ps) // self.sdma.lanes)
 
     def start(self, dispatch: Dispatch, base: Snapshot) -> None:
         """Let a kernel begin, once its process has a VMID; those in flight share the slots equally."""

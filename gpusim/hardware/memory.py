@@ -87,7 +87,7 @@ class MemoryClass:
         if memory.shared:
             if memory.channel.jobs:
                 return False
-            memory.shared = False
+            memory.run_free_again()
         ahead.add(start_ps + duration_ps, job)
         return True
 
@@ -167,7 +167,7 @@ class Memory:
     def share(self) -> bool:
         """A job does not fit in, or others share already: do all have to share now?"""
         if self.shared and not self.channel.jobs:
-            self.shared = False
+            self.run_free_again()
             return False
         self.gather()
         return True
@@ -182,6 +182,13 @@ class Memory:
                 member.gather(now)
             for end, job in self.ahead.take_out(lambda job: True):
                 job.memory_class.take_back(job, end, now)
+        if self.moved:
+            self.settle(self.env.now)  # it ran free up to now, not while others share
+
+    def run_free_again(self) -> None:
+        """Nobody shares any more; what runs free begins now."""
+        self.shared = False
+        self.settle(self.env.now)
 
     def take_back(self, wanted: Callable[[AheadJob], bool]) -> None:
         """Those jobs that run ahead and are `wanted` have not begun: they ask again at their start."""

@@ -64,6 +64,19 @@ class BlockDevice(Protocol):
         """
         ...
 
+    def alone_ps(
+        self,
+        offset: int,
+        size_bytes: int,
+        target: int,
+        *,
+        write: bool,
+        stream: float | None = None,
+        extra: tuple[Hop, ...] = (),
+    ) -> int:
+        """What the same request would take with nobody else on its way; asked before it is submitted."""
+        ...
+
     def flush(self, done: Done) -> None:
         """Make what was written before safe."""
         ...
@@ -120,6 +133,18 @@ class Disk:
         at_ps: int | None = None,
     ) -> None:
         self.drive.submit(size_bytes, self._route(target, write, extra), done, stream, at_ps)
+
+    def alone_ps(
+        self,
+        offset: int,
+        size_bytes: int,
+        target: int,
+        *,
+        write: bool,
+        stream: float | None = None,
+        extra: tuple[Hop, ...] = (),
+    ) -> int:
+        return self.drive.alone_ps(size_bytes, self._route(target, write, extra), stream)
 
     def _route(self, target: int, write: bool, extra: tuple[Hop, ...]) -> Route:
         key = (target, write, extra)
@@ -210,6 +235,24 @@ class Stack:
 
         for member, start, size in parts:
             member.submit(start, size, target, ended, write=write, stream=stream, extra=hops, at_ps=at_ps)
+
+    def alone_ps(
+        self,
+        offset: int,
+        size_bytes: int,
+        target: int,
+        *,
+        write: bool,
+        stream: float | None = None,
+        extra: tuple[Hop, ...] = (),
+    ) -> int:
+        hops, turn = (*self._through, *extra), self._turn
+        parts = self._parts(offset, size_bytes, write)
+        self._turn = turn  # it was only asked
+        return max(
+            member.alone_ps(start, size, target, write=write, stream=stream, extra=hops)
+            for member, start, size in parts
+        )
 
     def _parts(self, offset: int, size: int, write: bool) -> list[tuple[BlockDevice, int, int]]:
         """(member, offset in it, bytes) of a request; the pieces of RAID 0 on one member are one request."""

@@ -107,12 +107,13 @@ class Inode:
 class Ahead:
     """Pages first..last are being read before anybody asks for them."""
 
-    __slots__ = ("done", "first", "last", "waiting")
+    __slots__ = ("alone_end_ps", "done", "first", "last", "waiting")
 
     def __init__(self, first: int, last: int) -> None:
         self.first = first
         self.last = last
         self.done = False
+        self.alone_end_ps = 0  # when it would be there with nobody else at the drive, where that is recorded
         self.waiting: list[Callable[[], None]] = []
 
     def when_done(self, call: Callable[[], None]) -> None:

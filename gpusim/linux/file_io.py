@@ -17,7 +17,7 @@ from gpusim.errors import CallError
 from gpusim.hardware.drive import EXPRESS_BYTES
 from gpusim.hardware.fabric import HOST, HOST_MEMORY
 from gpusim.kinds import Kind
-from gpusim.linux.file import File, Inode, Journal
+from gpusim.linux.file import Ahead, File, Inode, Journal
 from gpusim.linux.io_costs import IoCosts
 from gpusim.linux.page_cache import PageCache
 from gpusim.linux.readahead import Readahead
@@ -43,11 +43,14 @@ class FileIo:
         express: Express,
         cache: PageCache,
         distance: Callable[[str, int], int],
+        linked: bool = False,
     ) -> None:
+        """`linked`: spans are recorded, so each request tells what it would have taken alone."""
+        self.linked = linked
         self.costs = costs
         self.cache = cache
         self.writeback = Writeback(costs, cache)
-        self._readahead = Readahead(costs, cache)
+        self._readahead = Readahead(costs, cache, network.env if linked else None)
         self._network = network
         self._express = express
         self._distance = distance
@@ -119,11 +122,30 @@ class FileIo:
         if reader is not None:
             for window in reader.windows:
                 if window.first <= last and not window.done:
-                    yield Transfer(Kind.DRIVE, window.when_done)
+                    yield self._wait_for(window)
         for start, end in self.cache.missing(inode, first, last):
             stream = readahead.stream(inode, end - start + 1)
-            yield Transfer(Kind.DRIVE, partial(self._fetch, inode, start, end, stream))
+            yield self._fetching(inode, start, end, stream)
         readahead.goes_on(inode, first, last, reader)
+
+    def _wait_for(self, window: Ahead) -> Transfer:
+        """For what was asked for ahead: alone it would take what is left of what that would."""
+        if not self.linked:
+            return Transfer(Kind.DRIVE, window.when_done)
+
+        def start(done: Callable[[], None]) -> None:
+            wait.alone_ps = max(1, window.alone_end_ps - self._network.env.now)
+            window.when_done(done)
+
+        wait = Transfer(Kind.DRIVE, start)
+        return wait
+
+    def _fetching(self, inode: Inode, first: int, last: int, stream: float | None) -> Transfer:
+        alone = None
+        if self.linked:
+            size = (last - first + 1) * PAGE_BYTES
+            alone = inode.device.alone_ps(first * PAGE_BYTES, size, HOST, write=False, stream=stream)
+        return Transfer(Kind.DRIVE, partial(self._fetch, inode, first, last, stream), alone_ps=alone)
 
     def _fetch(
         self, inode: Inode, first: int, last: int, stream: float | None, done: Callable[[], None]
@@ -169,7 +191,7 @@ class FileIo:
             page = at // PAGE_BYTES
             if at % PAGE_BYTES and page * PAGE_BYTES < inode.size and not inode.memory_only:
                 for start, end in self.cache.missing(inode, page, page):
-                    yield Transfer(Kind.DRIVE, partial(self._fetch, inode, start, end, None))
+                    yield self._fetching(inode, start, end, None)
 
     def submit_direct(
         self, file: File, offset: int, size: int, done: Callable[[int], None], *, write: bool
@@ -227,12 +249,29 @@ class FileIo:
         if size <= EXPRESS_BYTES:
             end = inode.device.reserve(offset, size, target, begun + cost_ps, write=write)
             if end >= 0:
-                yield Kind.FILE_SYSTEM, cost_ps, Kind.DRIVE, end - begun - cost_ps
-                yield REACH
+                yield from self._at_drive(inode, offset, size, target, write, cost_ps, end - begun - cost_ps)
                 return
         yield Kind.FILE_SYSTEM, cost_ps
         reached = yield ()
-        yield Early(Kind.DRIVE, partial(self._drive, inode, offset, size, target, write, at_ps=reached))
+        alone = self.alone_ps(inode, offset, size, target, write=write)
+        start = partial(self._drive, inode, offset, size, target, write, at_ps=reached)
+        yield Early(Kind.DRIVE, start, alone)
+
+    def alone_ps(self, inode: Inode, offset: int, size: int, target: int, *, write: bool) -> int | None:
+        """What a request would take at the drive with nobody else there; None where nobody records it."""
+        return inode.device.alone_ps(offset, size, target, write=write) if self.linked else None
+
+    def _at_drive(
+        self, inode: Inode, offset: int, size: int, target: int, write: bool, cost_ps: int, drive_ps: int
+    ) -> Stages:
+        """A small request whose time at the drive is known."""
+        if self.linked:
+            reached = yield Kind.FILE_SYSTEM, cost_ps
+            alone = self.alone_ps(inode, offset, size, target, write=write)
+            yield Until(Kind.DRIVE, reached + drive_ps, alone_ps=alone)
+        else:
+            yield Kind.FILE_SYSTEM, cost_ps, Kind.DRIVE, drive_ps
+        yield REACH
 
     def _write_out(self, inode: Inode, offset: int, size: int) -> Stages:
         """Direct I/O waits until what the cache holds of its pages is on the drive, and for all that is on its way."""
@@ -290,8 +329,7 @@ class FileIo:
             begun = (yield ()) if at_ps is None else at_ps
             end = self.reserve(file, offset, size, gpu=gpu, write=write, at_ps=begun)
             if end >= 0:
-                yield Kind.FILE_SYSTEM, cost, Kind.DRIVE, end - begun - cost
-                yield REACH
+                yield from self._at_drive(inode, offset, size, gpu, write, cost, end - begun - cost)
                 return size
         if write:
             if offset + size > inode.size:
@@ -357,18 +395,22 @@ class FileIo:
     def _copy(self, size: int, rate: float, reached_ps: int) -> Stages:
         """The thread copies between the page cache and its buffer; all threads share what memory gives."""
         if size <= EXPRESS_BYTES and self._express.idle(self._copy_lanes):
-            alone = reached_ps + int(size * 1e12 / rate)
-            end = max(alone, self._express.reserve(self._copy_lanes, size, reached_ps))
-            yield Until(Kind.PAGE_CACHE, end)
+            alone = int(size * 1e12 / rate)
+            end = max(reached_ps + alone, self._express.reserve(self._copy_lanes, size, reached_ps))
+            yield Until(Kind.PAGE_CACHE, end, alone_ps=max(1, alone))
             yield REACH
         else:
-            yield Transfer(Kind.PAGE_CACHE, partial(self._start_copy, size, rate))
+            yield self._copying(size, rate)
 
-    def _start_copy(self, size: int, rate: float, done: Callable[[], None]) -> None:
+    def _copying(self, size: int, rate: float) -> Transfer:
         def move(ended: Callable[[Flow], None]) -> Flow:
             return self._network.transfer(_COPY, size, cap_bytes_per_s=rate, done=ended)
 
-        if self.cores is None:
-            move(lambda _: done())
-        else:
-            self.cores.move(move, lambda _: done())
+        def start(done: Callable[[], None]) -> None:
+            if self.cores is None:
+                copied.on(move(lambda _: done()))
+            else:
+                copied.on(self.cores.move(move, lambda _: done()))
+
+        copied = Transfer(Kind.PAGE_CACHE, start)
+        return copied

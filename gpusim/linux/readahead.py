@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from gpusim.engine.environment import Environment
 from gpusim.hardware.fabric import HOST
 from gpusim.linux.file import Ahead, Inode, Reader
 from gpusim.linux.io_costs import IoCosts
@@ -21,9 +22,11 @@ class Readahead:
     Left out: the growth of the window in its first rounds, and what an application asks for with `posix_fadvise`.
     """
 
-    def __init__(self, costs: IoCosts, cache: PageCache) -> None:
+    def __init__(self, costs: IoCosts, cache: PageCache, linked: Environment | None = None) -> None:
+        """`linked` is given where spans are recorded: what is under way then says how long it would take alone."""
         self._costs = costs
         self._cache = cache
+        self._linked = linked
 
     def window(self, pages: int) -> int:
         """Pages that one request of the page cache reads for a reader that asks for `pages` at a time."""
@@ -84,10 +87,8 @@ class Readahead:
                 call()
             ahead.waiting.clear()
 
-        inode.device.submit(
-            first * PAGE_BYTES,
-            sum(end - start + 1 for start, end in runs) * PAGE_BYTES,
-            HOST,
-            fetched,
-            write=False,
-        )
+        offset, size = first * PAGE_BYTES, sum(end - start + 1 for start, end in runs) * PAGE_BYTES
+        if self._linked is not None:
+            alone = inode.device.alone_ps(offset, size, HOST, write=False)
+            ahead.alone_end_ps = self._linked.now + alone
+        inode.device.submit(offset, size, HOST, fetched, write=False)

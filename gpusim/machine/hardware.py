@@ -244,6 +244,7 @@ class Hardware:
             host=host,
             host_spec=host_spec,
             paces=paces,
+            linked=recorder.spans,
         )
         if self.storage.file_io is not None:
             self.storage.file_io.cores = self.cores

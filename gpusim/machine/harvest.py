@@ -211,7 +211,7 @@ def _uses(machine: Machine, makespan: int) -> list[ResourceUse]:
         uses.append(
             _use(gpu.hbm.use, f"{gpu.name}.hbm", "memory", gpu.hbm.capacity * 1e12, until_ps=makespan)
         )
-        uses.append(_use(gpu.sdma_use, f"{gpu.name}.sdma", "engine", None, until_ps=makespan))
+        uses.append(_use(gpu.engines.until(makespan), f"{gpu.name}.sdma", "engine", None, until_ps=makespan))
         uses.extend(_use(use, use.name, "worker", None, until_ps=makespan) for use in worker.uses())
     for name in hardware.storage.memory_names:
         capacity = hardware.network.link(name).capacity * 1e12

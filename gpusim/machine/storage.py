@@ -41,7 +41,9 @@ class Storage:
         host: HostMemory,
         host_spec: HostSpec,
         paces: Sequence[float] | None = None,
+        linked: bool = False,
     ) -> None:
+        """`linked`: spans are recorded."""
         self.express = Express(network)
         self.drives = {
             name: Drive(
@@ -70,7 +72,12 @@ class Storage:
             self._add(network, build(StackSpec, tree, f"node.stacks[{number}]"))
         cache = PageCache(host)
         self.file_io = FileIo(
-            host_spec.io, network=network, express=self.express, cache=cache, distance=fabric.distance
+            host_spec.io,
+            network=network,
+            express=self.express,
+            cache=cache,
+            distance=fabric.distance,
+            linked=linked,
         )
 
     def _add(self, network: Network, spec: StackSpec) -> None:

@@ -48,6 +48,7 @@ MODULES = (
     "gpusim.hardware.dispatch",
     "gpusim.hardware.drive",
     "gpusim.hardware.engine_faults",
+    "gpusim.hardware.engine_use",
     "gpusim.hardware.flights",
     "gpusim.hardware.gpu",
     "gpusim.hardware.gpuvm",

@@ -211,11 +211,15 @@ def _blit(hip: Hip, gpu: Gpu, way: tuple[Hop, ...], size: int) -> Transfer:
 
     def start(done: Callable[[], None]) -> None:
         cap = rate / gpu.recorder.pace(Kind.ZERO_COPY_LINK)
-        hip.flights.fly(
-            lambda ended: gpu.network.transfer(way, size, cap_bytes_per_s=cap, done=ended), lambda _: done()
+        copied.on(
+            hip.flights.fly(
+                lambda ended: gpu.network.transfer(way, size, cap_bytes_per_s=cap, done=ended),
+                lambda _: done(),
+            )
         )
 
-    return Transfer(Kind.ZERO_COPY_LINK, start)
+    copied = Transfer(Kind.ZERO_COPY_LINK, start)
+    return copied
 
 
 def _peer(hip: Hip, gpu: Gpu, target: int, size: int) -> Stages:
@@ -233,4 +237,5 @@ def _inside(gpu: Gpu, size: int) -> Stages:
     """A blit kernel: reads and writes share HBM with other kernels."""
     yield Kind.COPY_SETUP, gpu.spec.sdma.copy_d2d
     blit = gpu.hbm.job_class(2.0 * gpu.spec.sdma.d2d_rate / gpu.recorder.pace(Kind.HBM))
-    yield Transfer(Kind.HBM, lambda done: blit.enter(2 * size, done))
+    alone = blit.alone_ps(2 * size)
+    yield Transfer(Kind.HBM, lambda done: blit.enter(2 * size, done), alone_ps=alone)

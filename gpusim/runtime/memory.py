@@ -243,9 +243,10 @@ def child_touch(
 def _stream_stages(hip: Hip, vma: Vma, size: int, *, write: bool) -> Stages:
     def start(done: Callable[[], None]) -> None:
         enter = partial(hip.node.host_memory.enter, size, numa=vma.memory_node, write=write)
-        hip.flights.fly(enter, lambda _: done())
+        streamed.on(hip.flights.fly(enter, lambda _: done()))
 
-    yield Transfer(Kind.HOST_MEMORY, start)
+    streamed = Transfer(Kind.HOST_MEMORY, start)
+    yield streamed
 
 
 def bring_back(hip: Hip, chain: Chain, vma: Vma, first: int, last: int) -> Stages:
@@ -311,9 +312,11 @@ def _through_bar(hip: Hip, gpu: Gpu, size: int, *, write: bool) -> Stages:
         def move(ended: Callable[[Flow], None]) -> Flow:
             return gpu.network.transfer(way, size, cap_bytes_per_s=rate, done=ended)
 
-        hip.flights.fly(move if cores is None else partial(cores.move, move), lambda _: done())
+        flight = hip.flights.fly(move if cores is None else partial(cores.move, move), lambda _: done())
+        crossed.on(flight)
 
-    yield Transfer(Kind.HOST_MEMORY, start)
+    crossed = Transfer(Kind.HOST_MEMORY, start)
+    yield crossed
 
 
 def _coherent(hip: Hip, vma: Vma, first: int, last: int) -> list[tuple[Gpu, int]]:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from functools import partial
 
 from gpusim.driver.migrate import sdma_transfer
+from gpusim.engine.flows import Flow
 from gpusim.engine.stages import Stages, Transfer
 from gpusim.hardware.gpu import Gpu
 from gpusim.kinds import Kind
@@ -55,12 +56,17 @@ def staged_down(hip: Hip, gpu: Gpu, size: int, touch: Touch | None = None, *, nu
 
 def bounce_copy(hip: Hip, size: int, numa: int = 0, *, write: bool = False) -> Transfer:
     """A thread copies `size` bytes from host memory to host memory: out of a NUMA node, or into it (`write`)."""
-    return Transfer(Kind.BOUNCE_COPY, partial(_by_thread, hip, size, numa, write))
+
+    def start(done: Callable[[], None]) -> None:
+        copied.on(_by_thread(hip, size, numa, write, done))
+
+    copied = Transfer(Kind.BOUNCE_COPY, start)
+    return copied
 
 
-def _by_thread(hip: Hip, size: int, numa: int, write: bool, done: Callable[[], None]) -> None:
+def _by_thread(hip: Hip, size: int, numa: int, write: bool, done: Callable[[], None]) -> Flow:
     enter = partial(hip.node.copy_memory.enter, size, numa=numa, write=write)
-    hip.flights.fly(enter, lambda _: done())
+    return hip.flights.fly(enter, lambda _: done())
 
 
 def _chunks(gpu: Gpu, size: int) -> list[int]:
@@ -74,18 +80,24 @@ def _beside(transfer: Transfer, hip: Hip, size: int, numa: int, *, write: bool =
         return transfer
     by_engine, engine = transfer.start, transfer.kind
     running = [2]
+    alone: dict[int, int | None] = {}
 
     def start(done: Callable[[], None]) -> None:
         def ended(kind: int) -> None:
             running[0] -= 1
             if not running[0]:
                 transfer.kind = kind
+                transfer.alone_ps = alone[kind]
                 done()
             else:
                 transfer.first = (kind, hip.env.now)
+                transfer.first_alone_ps = alone[kind]
 
         by_engine(partial(ended, engine))
-        _by_thread(hip, size, numa, write, partial(ended, Kind.BOUNCE_COPY))
+        alone[engine] = transfer.alone_ps
+        alone[Kind.BOUNCE_COPY] = _by_thread(
+            hip, size, numa, write, partial(ended, Kind.BOUNCE_COPY)
+        ).alone_ps
 
     transfer.start = start
     return transfer

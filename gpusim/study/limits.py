@@ -48,15 +48,8 @@ WAITED_FOR: Mapping[Kind, tuple[str, ...]] = {
 }
 
 
-#: kinds that move data without a record of how long it would have taken alone
-UNTOLD = (
-    Kind.SDMA_COPY,
-    Kind.BO_CLEAR,
-    Kind.HOST_MEMORY,
-    Kind.PAGE_CACHE,
-    Kind.DRIVE,
-    Kind.WRITEBACK,
-)
+#: kinds of which nobody knows how long they would have taken alone: what a flush waits for was written by anybody
+UNTOLD = (Kind.WRITEBACK,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +57,8 @@ class Limit:
     """One resource. Fractions of the makespan but `ceiling`: bytes moved over what it could have moved meanwhile.
 
     `queueing` is time that spans waited for others there, over the makespan: how many waited at a time, in the mean.
-    Nobody knows that of copy engines, drives and the page cache, whose spans do not say how long they would have been
-    alone; and without spans nobody knows it at all, nor what a resource has of the path.
+    Nobody knows that of a drive that somebody flushes, since what it writes then is anybody's; and without spans nobody
+    knows it at all, nor what a resource has of the path.
     """
 
     name: str

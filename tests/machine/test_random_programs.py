@@ -241,7 +241,7 @@ def test_a_process_that_is_killed_anywhere_leaves_nothing_behind(program, times,
         )
         assert node.host.used == held
         assert all(device.vram.allocated == 0 for device in node.devices)
-        assert all(device.gpu.copies == 0 for device in node.devices)
+        assert all(device.gpu.engines.copies == 0 for device in node.devices)
 
 
 @settings(BIG, max_examples=80)

@@ -28,6 +28,7 @@ def test_every_scenario_runs_and_meets_its_expectations(path):
     assert ran.summary["question"]
     assert ran.summary["outcome"] == ("vm_fault" if path.stem == "xnack_off" else "completed")
     assert [row for row in ran.check() if not row.ok] == []
+    assert [check for check in ran.verify() if not check.ok] == []
     assert sum(ran.summary["attribution"].values()) == pytest.approx(1)
     if path.stem == "xnack_off":  # how a program dies is not a sum
         return

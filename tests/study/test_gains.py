@@ -160,7 +160,7 @@ def test_who_waits_is_laid_to_what_it_waits_for():
     assert 1 < found["app.svms"].queueing < 3  # of four threads one has the mutex
     assert found["gpu[0].fault_worker"].queueing > 100  # wavefronts
     assert found["gpu[0].hbm"].queueing < 0.01
-    assert found["gpu[0].pcie.d2h"].queueing is None  # a copy does not say how long it would have been alone
+    assert found["gpu[0].pcie.d2h"].queueing < 0.01  # one copy at a time
     alone = {limit.name: limit for limit in limits.limits(result, None)}
     assert alone["app.svms"].queueing is None
     assert alone["app.svms"].use == found["app.svms"].use

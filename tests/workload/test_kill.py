@@ -131,7 +131,7 @@ def test_a_copy_stops_on_its_way(way):
     assert ran.outcome == "completed"
     if way != "threads":
         assert 0 < ran.link_bytes("h2d") < 0.15 * whole.link_bytes("h2d")
-    assert ran.machine.hardware.node.devices[0].gpu.copies == 0
+    assert ran.machine.hardware.node.devices[0].gpu.engines.copies == 0
 
 
 def test_one_rank_of_several():

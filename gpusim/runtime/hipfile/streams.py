@@ -257,9 +257,10 @@ class AsyncIo:
         rate = self._library.costs.copy_block
 
         def start(done: Callable[[], None]) -> None:
-            gpu.network.transfer(path, size, cap_bytes_per_s=rate, done=lambda _: done())
+            copied.on(gpu.network.transfer(path, size, cap_bytes_per_s=rate, done=lambda _: done()))
 
-        yield Transfer(Kind.ZERO_COPY_LINK, start)
+        copied = Transfer(Kind.ZERO_COPY_LINK, start)
+        yield copied
 
     def _free(self, size: int) -> None:
         """A monitor thread of the library frees the buffer when it comes to it."""
