@@ -16,6 +16,14 @@ if TYPE_CHECKING:
 
 _DIM = "bright_black"
 _ROWS = 8
+_FEWEST = 20  # draws that say what an answer hangs on
+
+
+def nothing_named(found: Mapping[str, Any]) -> str:
+    """Why there is no number that the answer hangs on."""
+    if found["draws"] < _FEWEST:
+        return f"too few draws to say what it hangs on: {_FEWEST} or more say it"
+    return "no number moves it by itself" if found["explained"] is None else "nothing"
 
 
 def uncertainty(found: Mapping[str, Any]) -> list[RenderableType]:
@@ -26,10 +34,7 @@ def uncertainty(found: Mapping[str, Any]) -> list[RenderableType]:
     ]
     hangs = found["parameters"]
     if not hangs:
-        few = "no number moves it by itself" if found["explained"] is None else "nothing"
-        if found["draws"] < 20:
-            few = "too few draws to say what it hangs on: 20 or more say it"
-        lines.append(Text(few, style=_DIM))
+        lines.append(Text(nothing_named(found), style=_DIM))
         return lines
     made = parts.table("hangs on", "value", "range", "answer at its ends", "rank corr.", "grade", right=(4,))
     for one in hangs[:_ROWS]:

@@ -8,6 +8,7 @@ in dark, on a phone and on paper; tables sort and charts over time zoom where sc
 | `page.py` | the order of the page |
 | `sections.py`, `machine.py` | what each section says: of the run, and of the machine and the model |
 | `reasons.py` | what would help, and what limits the run: from its spans |
+| `sure.py` | the band of the answer, and what moves it |
 | `charts.py` | pictures that scale with the window: SVG for lines, text beside it |
 | `tables.py` | tables that sort by the numbers behind the words |
 | `page.css`, `page.js` | the looks, and the two things that move |

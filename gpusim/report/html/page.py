@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from gpusim.report import why
 from gpusim.report.html import machine, reasons, sections
+from gpusim.report.html.sure import sure
 
 if TYPE_CHECKING:
     from gpusim.report.why import Why
@@ -25,6 +26,7 @@ def page(result: Result, found: Why | None = None) -> str:
     content = "".join(
         (
             sections.head(result),
+            sure(result),
             sections.breakdown(result),
             reasons.helps(result, found),
             reasons.limited(result, found),

@@ -98,7 +98,7 @@ def limited(result: Result, found: Why | None) -> str:
         "<p><b>Of the path</b>: its part of the critical path, the chain of work that had to end for the run to end. "
         "<b>In use</b>: of the run, and in its busiest moment. <b>Of its ceiling</b>: bytes moved, of those that it "
         "could have moved in the whole run. <b>Waiting for it</b>: how many waited for others there at a time, in the "
-        "mean; of copy engines, drives and the page cache that is not on record.</p>"
+        "mean; of a drive that somebody flushes that is not known, since what it writes then is anybody's.</p>"
     )
     made = table(heads, rows, right=range(2, 7), name="what limits it")
     phases = _phases(found.phases, result.summary["makespan_ns"]) if found is not None else ""

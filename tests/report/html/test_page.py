@@ -148,3 +148,38 @@ def test_spans_tell_what_would_help_and_what_limits(result):
     for limit in reasons.limits:
         assert limit.name in said
     assert "twice as fast, simulated" in words(page(result, why.verified(result, reasons)))
+
+
+@pytest.fixture(scope="module")
+def drawn():
+    """With draws: what the answer hangs on is worked out from 20 on."""
+    return gs.run(loader.loads(SMALL), uncertainty=20)
+
+
+def test_the_band_of_the_answer_and_what_moves_it_stand_below_it(drawn, text):
+    found = drawn.summary["uncertainty"]
+    said = words(page(drawn))
+    assert said.index("How sure") < said.index("Where ")
+    assert "90 % of the draws within" in said
+    assert found["parameters"]
+    for one in found["parameters"]:
+        assert one["path"] in said
+    assert "How sure" not in words(text)  # nobody asked for draws
+
+
+def test_a_bar_reaches_from_the_low_to_the_high_end_and_marks_the_answer(drawn):
+    """Fractions of the way from the least to the most that is shown."""
+    blank = {"p5": 8.0, "p50": 10.0, "p95": 12.0, "value": 10.0, "unit": "ns"}
+    one = drawn.summary["uncertainty"]["parameters"][0] | {"at_low": 5.0, "at_high": 15.0}
+    drawn.summary["uncertainty"] |= blank | {"parameters": [one, one | {"at_low": 10.0, "at_high": None}]}
+    bars = re.findall(
+        r'class="reach"><i style="left:([\d.]+)%;width:([\d.]+)%"></i><b style="left:50.00%">', page(drawn)
+    )
+    assert bars == [("30.00", "40.00"), ("0.00", "100.00"), ("50.00", "0.40")]
+
+
+def test_without_a_draw_that_completes_there_is_no_band(drawn):
+    drawn.summary["uncertainty"] |= {"p5": None, "p50": None, "p95": None, "parameters": []}
+    said = words(page(drawn))
+    assert "no draw completed" in said
+    assert 'class="reach"' not in page(drawn)
