@@ -58,14 +58,25 @@ def _kinds(found: Comparison) -> RenderableType:
     several = found.runs > 1
     extra = ("95 % interval", "") if several else ()
     made = parts.table("", "A", "B", "difference", *extra, right=(1, 2, 3, 4) if several else (1, 2, 3))
-    shown = [delta for delta in found.kinds if delta.difference_ns or delta.a_ns][:_ROWS]
-    for delta in [*shown, found.whole]:
-        words = "sum" if delta is found.whole else label(delta.name)
-        cells = [words, text.time(delta.a_ns), text.time(delta.b_ns), _signed(delta.difference_ns)]
-        if several:
-            cells += [f"± {text.time(delta.half_width_ns or 0.0)}", _judged(delta)]
-        made.add_row(*cells)
+    there = [delta for delta in found.kinds if delta.a_ns or delta.b_ns]
+    there.sort(key=lambda delta: (-abs(delta.difference_ns), -delta.a_ns))
+    shown = there if len(there) <= _ROWS + 1 else there[:_ROWS]
+    for delta in shown:
+        made.add_row(*_cells(label(delta.name), delta, several=several))
+    rest = there[len(shown) :]
+    if rest:  # so that the columns add up
+        a_ns, b_ns = (sum(getattr(delta, key) for delta in rest) for key in ("a_ns", "b_ns"))
+        difference = _signed(b_ns - a_ns)
+        made.add_row(f"{len(rest)} others", text.time(a_ns), text.time(b_ns), difference, *[""] * len(extra))
+    made.add_row(*_cells("sum", found.whole, several=several))
     return made
+
+
+def _cells(words: str, delta: Delta, *, several: bool) -> list[str]:
+    cells = [words, text.time(delta.a_ns), text.time(delta.b_ns), _signed(delta.difference_ns)]
+    if several:
+        cells += [f"± {text.time(delta.half_width_ns or 0.0)}", _judged(delta)]
+    return cells
 
 
 def _judged(delta: Delta) -> str:

@@ -87,3 +87,15 @@ def test_the_report_says_all_of_it():
     data = report.as_data(found)
     assert data["makespan"]["difference_ns"] < 0
     assert data["replications"] == 2
+
+
+def test_kinds_that_take_long_in_both_stand_before_those_that_take_little():
+    """A table of few rows says what the others come to, so that each column adds up to its sum."""
+    found = gs.compare(FOLDER / "first_touch.yaml", FOLDER / "first_touch_malloc.yaml")
+    text = rendered(report.comparison(found), Terminal())
+    table = text.split("critical path")[1].split("What differs")[0]
+    assert "device page set-up" in table
+    assert table.index("device page set-up") < table.index(
+        "fault delivery" if "fault delivery" in table else "others"
+    )
+    assert " others " in table

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from gpusim.errors import InputError, Problem
 from gpusim.result.paths import unit_of
+from gpusim.scenario.metrics import check_metric
 from gpusim.study.paired import Paired, paired
 from gpusim.study.recommend import optimise
 from gpusim.study.recommend.crossover import MOST_COMPARED, Crossover, crossover
 from gpusim.study.recommend.discover import discover
 from gpusim.study.recommend.findings import Candidate, Effect, Recommendation
 from gpusim.study.recommend.knob import GROUPS, words
+from gpusim.study.recommend.program import programs
 from gpusim.study.recommend.space import Choice, Space
 from gpusim.study.recommend.trials import Goal, Progress, Trials, closeness, mean, run
 from gpusim.study.workers import Workers
@@ -61,6 +65,7 @@ def recommend(
     if goal is None:
         goal = "max" if unit_of(metric) == "GB/s" else "min"
     base = scenario.with_(sweep=None, expect=[])
+    _check_metric(base, metric)
     space = discover(base, over=over, only=only)
     if not space.knobs:
         why = "; ".join(f"{what}: {reason}" for what, reason in space.left_alone.items())
@@ -68,6 +73,11 @@ def recommend(
         raise InputError([Problem(f"nothing can be set otherwise{': ' if why else ''}{why}", legal=legal)])
     with Workers(run, base, workers, of="the recommendation") as pool:
         trials = Trials(base, space, metric, goal, budget, pool, progress)
+        trials.measure([space.own])
+        if not metric.startswith(
+            "steps."
+        ):  # other settings may do other steps, but all else is there in each run
+            trials.check()
         legal_choices = space.legal()
         again = min(_FINALISTS * (replications - 1), budget // 2)
         exhaustive = legal_choices is not None and len(legal_choices) <= budget - again
@@ -92,6 +102,19 @@ def recommend(
         exhaustive=exhaustive,
         matters=matters,
     )  # fmt: skip
+
+
+def _check_metric(scenario: Scenario, metric: str) -> None:
+    """Raise InputError for what no run of the scenario can have, before any."""
+    ranks = Counter(process.name for process in scenario.processes)
+    times = Counter[str]()
+    for program in programs(scenario, scenario.raw):
+        for site in program.all_sites:
+            times[site.step.name or site.step.verb] += ranks[program.name] * (2 if site.looped else 1)
+    names = [process.label if ranks[process.name] > 1 else process.name for process in scenario.processes]
+    problem = check_metric(metric, times, names)
+    if problem is not None:
+        raise InputError([replace(problem, path="metric")])
 
 
 def _replicate(trials: Trials, replications: int) -> bool:

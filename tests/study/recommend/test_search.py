@@ -174,7 +174,9 @@ def test_a_range_without_a_crossover_says_who_is_best_all_along(waits):
 @pytest.mark.parametrize(
     ("more", "words"),
     [
-        ({"metric": "steps.nothing.duration_ns"}, "no such metric"),
+        ({"metric": "steps.nothing.duration_ns"}, "there is no step 'nothing'"),
+        ({"metric": "steps.a5.duration"}, "a step has no 'duration'"),
+        ({"metric": "makespan"}, "not a metric"),
         ({"metric": "outcome"}, "is no number"),
         ({"over": {"seed": [1]}}, "is no setting"),
         ({"crossovers": {"seed": [1, 9]}}, "is no setting"),
@@ -191,6 +193,14 @@ def test_a_range_without_a_crossover_says_who_is_best_all_along(waits):
 def test_what_does_not_exist_is_refused_with_its_name(waits, more, words):
     with pytest.raises(InputError, match=words):
         gs.recommend(waits, **({"over": {"parameters.a": [1]}} | more))
+
+
+def test_a_metric_that_no_run_can_have_is_refused_before_any_run(waits, monkeypatch):
+    ran = []
+    monkeypatch.setattr("gpusim.study.recommend.trials.simulated", lambda *args, **keys: ran.append(args))
+    with pytest.raises(InputError, match="metric: there is no step 'nothing'"):
+        gs.recommend(waits, over={"parameters.a": [1, 2]}, metric="steps.nothing.duration_ns")
+    assert not ran
 
 
 def test_where_nothing_can_be_set_that_is_said(waits):
