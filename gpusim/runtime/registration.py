@@ -1,8 +1,9 @@
-"""hipHostRegister: a buffer object of KFD on a user pointer.
+"""hipHostRegister and hipHostUnregister: a buffer object of KFD on a user pointer.
 
 The pages of the part are brought to RAM and pinned, and mapped on all GPUs that the process sees. They count against
-what KFD lets be pinned until the buffer is freed. Reclaim, compaction and migration leave them alone; munmap, mprotect
-and fork stop the queues (`driver/notifier.py`). Left out: hipHostUnregister.
+what KFD lets be pinned until they are unregistered, or the buffer is freed. Reclaim, compaction and migration leave
+them alone; munmap, mprotect and fork stop the queues (`driver/notifier.py`). Left out: what letting go of a page costs
+(no public number), and parts that munmap has taken out, which count until the buffer is freed.
 """
 
 from __future__ import annotations
@@ -74,6 +75,41 @@ def _register(hip: Hip, allocation: Allocation, first: int, last: int) -> Stages
                     map_as_it_lies(region, vma, start, end, hip.env.now, writable=rights.write)
 
     yield Do(mapped)
+
+
+def host_unregister(hip: Hip, thread: Thread, allocation: Allocation, part: tuple[int, int]) -> Steps:
+    """Let go of all that is registered in a part of a buffer, when the GPUs have done what they are at."""
+    only_svm(allocation, "hipHostUnregister")
+    for operation in hip.outstanding(None):
+        yield from thread.wait_for(operation)
+    yield from locked(hip, thread, _unregister(hip, allocation, *allocation.pages(*part)))
+
+
+def _unregister(hip: Hip, allocation: Allocation, first: int, last: int) -> Stages:
+    node, kfd, vma = hip.node, hip.kfd, allocation.vma
+    yield Kind.HOST_ALLOC, node.driver.costs.ioctl
+    pins = vma.pinned_in(first, last)
+    if not pins or any(pin not in vma.pins for pin in pins):
+        what = "cuts what was registered in one piece" if pins else "is not registered"
+        raise SimulatedFailure(
+            "hip_error",
+            f"hipErrorHostMemoryNotRegistered: hipHostUnregister of {vma.name!r}: the part {what}",
+        )
+
+    def let_go() -> None:
+        if vma.gone:
+            return
+        for start, end in pins:
+            vma.unpin(start, end)
+            for region in kfd.regions_of(vma):
+                region.unmap(start - vma.first, end - vma.first)
+            allocation.user_pages -= end - start + 1
+            node.pinned.release(end - start + 1)
+        for device in hip.visible:
+            device.gpu.translation.flush()
+
+    yield Do(let_go)
+    yield Kind.TLB_FLUSH, node.driver.costs.tlb_flush
 
 
 def _from_vram(hip: Hip, vma: Vma, first: int, last: int) -> Stages:

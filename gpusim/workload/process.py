@@ -301,6 +301,9 @@ class Calls:
     def host_register(self, thread: HostThread, allocation: Allocation, part: Part) -> Steps:
         yield from registration.host_register(self._hip, thread, allocation, part)
 
+    def host_unregister(self, thread: HostThread, allocation: Allocation, part: Part) -> Steps:
+        yield from registration.host_unregister(self._hip, thread, allocation, part)
+
     def swap_out(self, thread: HostThread, allocation: Allocation, part: Part) -> Steps:
         yield from reclaim.swap_out(self._hip, thread, allocation, part)
 

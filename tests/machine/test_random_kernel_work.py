@@ -37,6 +37,10 @@ STEPS = [
     lambda n: {"host_touch": {"buffer": "x", "access": "atomic", "times": 1 + n % 3}},
     lambda n: sleep(f"{1 + n % 900}us"),
     lambda n: on("munmap", PARTS[n % 5]),
+    lambda n: on("mprotect", PARTS[n % 5], protection=("read", "read_write")[n % 2]),
+    lambda n: on("host_register", PARTS[n % 5]),
+    lambda n: on("host_register", PARTS[n % 5]),
+    lambda n: on("host_unregister", PARTS[n % 5]),
 ]
 _step = st.tuples(st.integers(0, len(STEPS) - 1), st.integers(0, 29))
 _threads = st.lists(st.lists(_step, min_size=1, max_size=6), min_size=1, max_size=3)
@@ -59,6 +63,7 @@ def test_whatever_the_kernel_does_meanwhile_the_books_agree(threads, allocator, 
         buffers={"x": f"4MiB {allocator}", "d": "4MiB hipMalloc"},
         xnack=xnack,
         env={"GPU_PINNED_MIN_XFER_SIZE": locks} if locks else None,
+        on_error="continue",  # a call that is refused is not the end of it
     )
     overrides = {"cpu.cores": cores, "gpu.vram": "64MiB"}
     ran = run_inside(scenario(processes=[program], gpus=2, overrides=overrides, limit="20s"))

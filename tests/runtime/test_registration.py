@@ -134,3 +134,39 @@ def test_registering_twice_is_an_error():
 def test_what_was_unmapped_cannot_be_registered():
     ran = inside([touch("x"), on("munmap", size="2MiB"), register()])
     assert ran.outcome == "sigbus"
+
+
+# -- hipHostUnregister -------------------------------------------------------------------------------------------------
+
+
+def unregister(**part):
+    return on("host_unregister", **part)
+
+
+def test_register_and_unregister_in_a_loop_counts_once():
+    steps = [touch("x"), {"repeat": {"times": 3, "steps": [register(), launch(reads="x"), unregister()]}}]
+    ran = inside(steps)
+    assert ran.outcome == "completed"
+    assert ran.machine.hardware.node.pinned.used == 0
+
+
+@pytest.mark.parametrize(("xnack", "outcome"), [(True, "completed"), (False, "vm_fault")])
+def test_what_was_unregistered_is_ordinary_memory_again(xnack, outcome):
+    ran = inside([touch("x"), register(), unregister(), launch(reads="x")], xnack=xnack)
+    assert ran.outcome == outcome
+    assert ran.faults["serviced"] == (4 if xnack else 0)
+
+
+def test_it_waits_for_the_kernel_that_reads_the_memory():
+    steps = [touch("x"), register(), launch(reads="x", wait=False), unregister()]
+    ran = inside(steps, xnack=False, kernels={"scale": {"passes": 20}})
+    assert ran.outcome == "completed"
+    assert ran.step("host_unregister").end_ps > ran.step("scale").end_ps
+
+
+@pytest.mark.parametrize("registered", [[], [{"size": 4 * MIB}]])
+def test_only_whole_registered_parts_can_be_unregistered(registered):
+    steps = [touch("x"), *(register(**part) for part in registered), unregister(size="2MiB")]
+    ran = inside(steps)
+    assert ran.outcome == "hip_error"
+    assert "hipErrorHostMemoryNotRegistered" in ran.data.processes[0].error

@@ -18,8 +18,16 @@ NESTED = "fork: {steps: [{host_touch: {buffer: x}}]}"
 PAGE = "docs/reference/not-supported.md"
 
 
+#: verbs of the language of version 1; later versions of gpusim may know more
+VERBS = """
+    host_touch launch memcpy memcpy_batch memset prefetch advise svm_attributes alloc free munmap mprotect fork
+    host_register record wait synchronize file_register buffer_register file_read file_write file_batch drop_caches
+    swap_out collapse compact set_xnack barrier repeat parallel sleep kill
+"""
+
+
 def test_every_verb_of_the_language_is_simulated() -> None:
-    assert len(STEPS) == 32, "the verbs of the language"
+    assert set(VERBS.split()) <= set(STEPS)
 
 
 @pytest.mark.parametrize("verb", ["file_read", "file_write", "file_batch", "file_register"])

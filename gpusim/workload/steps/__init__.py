@@ -20,7 +20,7 @@ from gpusim.workload.steps.hipfile_state import BufferDeregister, DriverClose, D
 from gpusim.workload.steps.host_touch import HostTouch
 from gpusim.workload.steps.kill import Kill
 from gpusim.workload.steps.launch import Launch
-from gpusim.workload.steps.mappings import HostRegister, Mprotect, Munmap
+from gpusim.workload.steps.mappings import HostRegister, HostUnregister, Mprotect, Munmap
 from gpusim.workload.steps.memcpy import Memcpy
 from gpusim.workload.steps.memcpy_batch import MemcpyBatch
 from gpusim.workload.steps.memset import Memset
@@ -36,6 +36,7 @@ _SUPPORTED: tuple[type[StepSpec], ...] = (
     Compact,
     Fork,
     HostRegister,
+    HostUnregister,
     Mprotect,
     Munmap,
     SvmAttributes,

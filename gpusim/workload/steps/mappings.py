@@ -1,4 +1,4 @@
-"""munmap, mprotect and host_register: the program changes its address space."""
+"""munmap, mprotect, host_register and host_unregister: the program changes its address space."""
 
 from __future__ import annotations
 
@@ -55,3 +55,13 @@ class HostRegister(BufferPart):
     def run(self, thread: HostThread, step: StepRun) -> StepProcess:
         allocation, part = self.locate(thread, step)
         yield from thread.hip.host_register(thread, allocation, part)
+
+
+class HostUnregister(BufferPart):
+    """hipHostUnregister: what was registered is ordinary memory again."""
+
+    verb: ClassVar[str] = "host_unregister"
+
+    def run(self, thread: HostThread, step: StepRun) -> StepProcess:
+        allocation, part = self.locate(thread, step)
+        yield from thread.hip.host_unregister(thread, allocation, part)
