@@ -248,6 +248,13 @@ def test_check_takes_its_turn_with_every_file(call):
     assert call("check", "small.yaml")[0] == 0
 
 
+def test_check_takes_the_changes_that_run_takes(call):
+    assert call("check", "small.yaml", "--set", "parameters.size=8MiB", "--seed", 4)[0] == 0
+    code, _, err = call("check", "small.yaml", "--set", "parameters.size=8M")
+    assert code == 2
+    assert "ambiguous" in err
+
+
 def test_check_json(call):
     Path("bad.yaml").write_text(SMALL.replace("seed: 3", "sed: 3"))
     code, out, _ = call("check", "small.yaml", "bad.yaml", "nothing.yaml", "--json")

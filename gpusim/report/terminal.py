@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
+from gpusim.errors import InputError
 from gpusim.report import parts
 from gpusim.report.io_paths import io_paths
 from gpusim.report.moving import movers
@@ -53,10 +55,24 @@ def answer(result: Result, checked: Sequence[Checked] = ()) -> list[RenderableTy
     remarks = parts.remarks(summary)
     if remarks:
         lines += ["", *remarks]
-    lines += ["", engine(result)]
+    lines += ["", *variants(result), engine(result)]
     if "trace" in summary:
         lines.append(traced(summary["trace"]))
     return lines
+
+
+def variants(result: Result) -> list[RenderableType]:
+    """That this is one run of those that the scenario's `sweep` compares, and how to have them all."""
+    try:
+        scenario = result.scenario
+    except InputError:  # the result has none beside it
+        return []
+    if scenario.sweep is None:
+        return []
+    points = math.prod(len(values) for values in scenario.sweep.over.values())
+    file = scenario.source or "FILE"
+    words = f"this is the scenario as written; its sweep has {points} variants: gpusim sweep {file}"
+    return [Text(words, style="bright_black", overflow="fold")]
 
 
 def traced(trace: Mapping[str, Any]) -> Text:

@@ -112,3 +112,11 @@ def test_expected_values_are_compared(first_touch):
     text = shown(first_touch, checked=first_touch.check(asked.expect))
     assert "OUT" in text
     assert "row X" in text
+
+
+def test_a_run_of_a_scenario_with_a_sweep_says_that_there_are_variants(scenario):
+    swept = scenario.with_(
+        sweep={"over": {"seed": [1, 2, 3], "processes.app.buffers.x.size": ["1GiB", "2GiB"]}}
+    )
+    assert "its sweep has 6 variants: gpusim sweep" in shown(Result.from_run(swept, synthetic.first_touch()))
+    assert "variants" not in shown(Result.from_run(scenario, synthetic.first_touch()))
