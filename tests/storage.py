@@ -60,7 +60,13 @@ class Rig:
     """Drives nvme0, nvme1, ... at root ports, GPU 0 behind a link of 50 GB/s, host memory of 400 GB/s."""
 
     def __init__(
-        self, drives: int = 1, *, memory: int = 64 * GIB, fabric: object = None, **changes: object
+        self,
+        drives: int = 1,
+        *,
+        memory: int = 64 * GIB,
+        fabric: object = None,
+        dirty_age: object = None,
+        **changes: object,
     ) -> None:
         self.env = Environment()
         self.network = Network(self.env)
@@ -81,7 +87,7 @@ class Rig:
         self.cache = PageCache(HostMemory(memory))
         self.recorder = Recorder(Mode.SUMMARY, len(Kind))
         self.io = FileIo(
-            IoCosts.model_validate(COSTS),
+            IoCosts.model_validate({**COSTS, "dirty_age": dirty_age}),
             network=self.network,
             express=self.express,
             cache=self.cache,

@@ -67,6 +67,7 @@ class Inode:
         "device",
         "dirty",
         "dirty_blocks",
+        "dirty_since_ps",
         "extended",
         "mappings",
         "memory_only",
@@ -97,6 +98,7 @@ class Inode:
         self.cached = 0
         self.dirty = 0
         self.dirty_blocks: dict[int, Block] = {}  # by index
+        self.dirty_since_ps = -1  # -1: it is clean
         self.extended = False  # its length has changed since the last journal commit
         self.mappings: list[Mapping] = []  # of all processes
         self.writing = 0

@@ -49,7 +49,7 @@ class FileIo:
         self.linked = linked
         self.costs = costs
         self.cache = cache
-        self.writeback = Writeback(costs, cache)
+        self.writeback = Writeback(costs, cache, network.env)
         self._readahead = Readahead(costs, cache, network.env if linked else None)
         self._network = network
         self._express = express

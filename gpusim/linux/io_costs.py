@@ -17,6 +17,15 @@ class MappedFileCosts(Spec):
     fault_around: Size = Field(ge=4096, description="what one fault maps, as far as it is in the page cache")
 
 
+class DirtyAge(Spec):
+    """How long written data may stay in memory alone."""
+
+    expire: Duration = Field(gt=0, description="a file that has been dirty for so long is written out")
+    wakeup: Duration = Field(
+        gt=0, description="how often the flusher looks for such files while there are dirty ones"
+    )
+
+
 class IoCosts(Spec):
     """CPU time and rates of file I/O in the kernel."""
 
@@ -40,6 +49,7 @@ class IoCosts(Spec):
     dirty_ratio: Fraction = Field(
         gt=0, le=1, description="share of free memory that may be dirty before writers wait"
     )
+    dirty_age: DirtyAge | None = Field(default=None, description="without it no page is written for its age")
     writeback: Size = Field(gt=0, description="bytes that one round of writeback sends to a device at once")
     journal: Duration = Field(description="CPU time of a journal commit, without its writes")
     journal_size: Size = Field(gt=0, description="bytes that a commit writes to the journal")

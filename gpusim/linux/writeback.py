@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from math import inf
 
+from gpusim.engine.environment import Environment, Timer
 from gpusim.hardware.fabric import HOST
 from gpusim.linux.block_device import BlockDevice
 from gpusim.linux.file import Inode
@@ -19,12 +20,17 @@ class Writeback:
     """Writes dirty pages out in rounds of `writeback` bytes, one round at a time on each device.
 
     It begins when more than `background_ratio` of free memory is dirty and ends below that; above `dirty_ratio`
-    writers wait. Left out: the 30 s after which pages are written in any case, bandwidth estimation and the
-    throttling of writers before the limit, and the order of inodes.
+    writers wait. A file that has been dirty for longer than `dirty_age.expire` is written whole, when the flusher looks
+    for such files the next time. Left out: bandwidth estimation and the throttling of writers before the limit, and the
+    order of inodes.
     """
 
-    def __init__(self, costs: IoCosts, cache: PageCache) -> None:
+    def __init__(self, costs: IoCosts, cache: PageCache, env: Environment) -> None:
         self._costs = costs
+        self._env = env
+        self._timer: Timer | None = None
+        self.wanted: Callable[[], bool] = lambda: True  # is there still a program?
+        self._due: dict[BlockDevice, dict[Inode, None]] = {}  # files that are too old
         self._cache = cache
         self._inodes: dict[BlockDevice, dict[Inode, None]] = {}
         self._busy: set[BlockDevice] = set()
@@ -42,6 +48,11 @@ class Writeback:
     def dirtied(self, inode: Inode) -> None:
         """Pages of a file have become dirty."""
         self._inodes.setdefault(inode.device, {})[inode] = None
+        if inode.dirty_since_ps < 0:
+            inode.dirty_since_ps = self._env.now
+        age = self._costs.dirty_age
+        if self._timer is None and age is not None:
+            self._timer = self._env.call_at(self._env.now + age.wakeup, self._wake)
         if self._cache.dirty > self._background:
             for device in self._inodes:
                 if device not in self._busy:
@@ -58,7 +69,7 @@ class Writeback:
 
     def sync(self, inode: Inode, done: Done) -> None:
         """Write all dirty pages of a file, and wait for those that are on their way."""
-        pages = self._cache.clean(inode, inode.dirty)
+        pages = self._clean(inode, inode.dirty)
         if pages:
             self._write(inode, pages * PAGE_BYTES)
         if inode.writing:
@@ -66,22 +77,54 @@ class Writeback:
         else:
             done()
 
+    def _wake(self) -> None:
+        """The flusher looks for files that are too old."""
+        age = self._costs.dirty_age
+        assert age is not None
+        self._timer = None
+        if not self.wanted():
+            return
+        now, dirty = self._env.now, False
+        for device, inodes in self._inodes.items():
+            for inode in inodes:
+                if inode.dirty:
+                    dirty = True
+                    if now - inode.dirty_since_ps >= age.expire:
+                        self._due.setdefault(device, {})[inode] = None
+        if dirty:
+            self._timer = self._env.call_at(now + age.wakeup, self._wake)
+        for device in list(self._due):
+            if device not in self._busy:
+                self._round(device)
+
+    def _clean(self, inode: Inode, most: int) -> int:
+        pages = self._cache.clean(inode, most)
+        if not inode.dirty:
+            inode.dirty_since_ps = -1
+        return pages
+
     def _round(self, device: BlockDevice) -> None:
+        due = self._due.get(device, {})
         inodes = self._inodes[device]
-        for inode in list(inodes):
+        for inode in [*due, *inodes]:
             most = self._costs.writeback // PAGE_BYTES
-            if inode.mappings:  # those who map a page lose it: no more than has to be
+            if inode.mappings and inode not in due:  # those who map a page lose it: no more than has to be
                 most = min(most, max(1, self._cache.dirty - self._background))
-            pages = self._cache.clean(inode, most)
+            if inode not in due and self._cache.dirty <= self._background:
+                break
+            pages = self._clean(inode, most)
             if pages:
                 self._busy.add(device)
                 self._write(inode, pages * PAGE_BYTES, lambda: self._rounded(device))
                 return
-            del inodes[inode]
+            due.pop(inode, None)
+            inodes.pop(inode, None)
+        if not due:
+            self._due.pop(device, None)
 
     def _rounded(self, device: BlockDevice) -> None:
         self._busy.discard(device)
-        if self._cache.dirty > self._background:
+        if device in self._due or self._cache.dirty > self._background:
             self._round(device)
 
     def _write(self, inode: Inode, size_bytes: int, then: Done | None = None) -> None:

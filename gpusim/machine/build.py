@@ -73,6 +73,9 @@ class Machine:
 
     def start(self) -> None:
         """Let all programs begin at time zero."""
+        file_io = self.hardware.node.file_io
+        if file_io is not None:
+            file_io.writeback.wanted = lambda: not all(process.finished for process in self.processes)
         for process in self.processes:
             process.start()
 

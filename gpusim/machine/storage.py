@@ -136,5 +136,5 @@ class Storage:
 
 _NOT_MODELLED = (
     "splitting of requests into NVMe commands, garbage collection and thermal limits of drives",
-    "the two LRU lists of the page cache, and writeback by age",
+    "the two LRU lists of the page cache",
 )

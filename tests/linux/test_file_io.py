@@ -186,3 +186,36 @@ def test_a_direct_read_over_the_end_of_an_odd_file_stops_there():
     assert got == [10_000 - 8192]
     with pytest.raises(CallError, match="EINVAL"):
         rig.time(rig.io.pread(file, 8192, 10_000 - 8192, direct=True))
+
+
+def test_a_file_that_is_dirty_for_too_long_is_written_when_the_flusher_looks():
+    """64 MiB stay in memory for 30 s, and leave at the first look from then on; a later file has its own 30 s."""
+    rig = Rig(dirty_age={"expire": "30s", "wakeup": "5s"})
+    old, young = rig.file(0), rig.file(0)
+    rig.thread(several(lambda at: rig.io.pwrite(old, at, MIB), 64, MIB))
+    rig.env.call_at(7 * 10**12, lambda: rig.thread(rig.io.pwrite(young, 0, MIB)) and None)
+    for second, amount in ((29, 0), (31, 64 * MIB), (39, 64 * MIB), (41, 65 * MIB)):
+        rig.env.run_to(second * 10**12)
+        rig.express.settle()
+        assert rig.network.use("nvme0.write").amount == amount
+    assert rig.cache.dirty == 0
+    assert rig.run() < 50 * 10**12  # and nobody looks any more
+
+
+def test_no_page_is_written_for_its_age_when_the_programs_have_ended():
+    rig = Rig(dirty_age={"expire": "30s", "wakeup": "5s"})
+    rig.io.writeback.wanted = lambda: False
+    rig.time(rig.io.pwrite(rig.file(0), 0, MIB))
+    assert rig.network.use("nvme0.write").amount == 0
+    assert rig.cache.dirty == 256
+
+
+def test_a_file_that_was_synced_begins_a_new_age():
+    rig = Rig(dirty_age={"expire": "30s", "wakeup": "5s"})
+    file = rig.file(0)
+    rig.thread(rig.io.pwrite(file, 0, MIB))
+    rig.env.call_at(20 * 10**12, lambda: rig.thread(rig.io.fdatasync(file)) and None)
+    rig.env.call_at(21 * 10**12, lambda: rig.thread(rig.io.pwrite(file, 0, MIB)) and None)
+    for second, dirty in ((22, 256), (49, 256), (56, 0)):
+        rig.env.run_to(second * 10**12)
+        assert rig.cache.dirty == dirty

@@ -82,3 +82,12 @@ def test_a_pageable_copy_takes_memory_bandwidth_twice() -> None:
     took = [io["time"]["bounce_copy"] * io["latency_ns"]["mean"] for io in (usual, narrow)]
     assert took[0] == pytest.approx(MIB / 10.6, rel=0.01)
     assert took[1] == pytest.approx(2 * took[0], rel=0.02)
+
+
+def test_what_a_program_leaves_dirty_is_written_after_30_seconds_or_not_at_all() -> None:
+    save = "save: {file_write: {file: f, buffer: h, io_size: 1MiB, api: posix, size: 8MiB}}"
+    buffers = "h: {size: 8MiB, allocator: malloc}"
+    for seconds, written in ((20, 0), (40, 8 * MIB)):
+        ran = run(save, f"rest: {{sleep: {{duration: {seconds}s}}}}", buffers=buffers)
+        assert ran.summary["links"]["nvme0.write"]["bytes"] == written
+        assert ran.summary["makespan_ns"] == pytest.approx(seconds * 1e9, rel=0.01)

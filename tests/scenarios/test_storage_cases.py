@@ -175,13 +175,15 @@ IO_SCENARIOS = (
     "kv_tier",
     "validation/hipfile_16drives",
     "validation/drive_h200",
+    "validation/hipfile_7drives",
+    "validation/bounce_h200",
 )
 
 
 @pytest.mark.parametrize("name", IO_SCENARIOS)
 def test_littles_law_holds_on_every_path(name):
     """Requests in flight, looked at in many instants, against rate times mean latency of the summary."""
-    ran = result(name)
+    ran = result(name, record="spans" if name.endswith("bounce_h200") else "summary")
     table = ran.tables["io"]
     checked = 0
     for (path, way), rows in table.groupby(["path", "direction"], observed=True):
@@ -196,6 +198,7 @@ def test_littles_law_holds_on_every_path(name):
         block = ran.summary["io"][path][way]
         rate_per_ns = block["requests"] / (last - first)
         assert inside == pytest.approx(rate_per_ns * block["latency_ns"]["mean"], rel=0.01)
+        assert inside == pytest.approx(block["in_flight"], rel=0.01)
         checked += 1
     assert checked
 
