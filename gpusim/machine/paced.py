@@ -58,7 +58,7 @@ def driver(spec: DriverSpec, paces: Paces) -> DriverSpec:
 
 
 def host(spec: HostSpec, paces: Paces) -> HostSpec:
-    """Interrupts, the swap device, the page cache and system calls on files."""
+    """Interrupts, the swap device, atomics, the page cache and system calls on files."""
     if paces is None:
         return spec
     update: dict[str, object] = {"interrupt": round(spec.interrupt * paces[Kind.FAULT_DELIVERY])}
@@ -69,6 +69,15 @@ def host(spec: HostSpec, paces: Paces) -> HostSpec:
                 "read": spec.swap.read / pace,
                 "write": spec.swap.write / pace,
                 "latency": round(spec.swap.latency * pace),
+            }
+        )
+    if spec.atomics is not None:
+        pace = paces[Kind.CONTENTION]
+        update["atomics"] = spec.atomics.model_copy(
+            update={
+                "owned": max(1, round(spec.atomics.owned * paces[Kind.HOST_MEMORY])),
+                "between_cores": round(spec.atomics.between_cores * pace),
+                "from_gpu": round(spec.atomics.from_gpu * pace),
             }
         )
     if spec.io is not None:

@@ -84,5 +84,8 @@ def _update(hip: Hip, lines: SharedLines, count: int) -> Stages:
     costs = hip.node.host_spec.atomics
     assert costs is not None
     yield Transfer(Kind.CONTENTION, begin)
-    yield Kind.HOST_MEMORY, count * costs.owned
+    pace = hip.node.recorder.pace(
+        Kind.HOST_MEMORY
+    )  # which is in the costs already, and the stage gets it again
+    yield Kind.HOST_MEMORY, count * costs.owned if pace == 1.0 else round(count * costs.owned / pace)
     yield Transfer(Kind.CONTENTION, join)

@@ -164,3 +164,13 @@ def test_who_waits_is_laid_to_what_it_waits_for():
     alone = {limit.name: limit for limit in limits.limits(result, None)}
     assert alone["app.svms"].queueing is None
     assert alone["app.svms"].use == found["app.svms"].use
+
+
+@pytest.mark.parametrize("kind", [Kind.CONTENTION, Kind.HOST_MEMORY])
+def test_atomics_of_cpu_threads_that_gpus_hold_up_gain_as_predicted(kind):
+    """A line of its own costs a thread memory access, and one that it has to fetch costs contention on top."""
+    result = run("validation/shared_atomics_mi300a")
+    gain = next(one for one in gains.predicted(result, spans.of(result)) if one.kind is kind)
+    simulated = gains.resimulated(result.scenario, kind)
+    assert simulated < 0.97 * result.summary["makespan_ns"]
+    assert gain.twice_ns == pytest.approx(simulated, rel=0.03)
