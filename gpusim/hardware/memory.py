@@ -59,7 +59,7 @@ class MemoryClass:
     def run_free(self, size_bytes: int, lean: Lean, added_ps: int = 0) -> int | None:
         """Start a job; returns the delay after which `lean` has to call `finish_free`.
 
-        `added_ps` is latency beside the transfer (translation); where the bandwidth is shared it is hidden.
+        `added_ps` is latency beside the transfer (translation); where the bandwidth is shared the caller waits for it.
         None if jobs share the bandwidth now: `lean` is parked, and resumed at the end.
         """
         memory = self._memory

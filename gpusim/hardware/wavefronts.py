@@ -367,6 +367,12 @@ class Wave(Sender):
                     yield delay
                     if not finish_free(lean):
                         yield None
+                if (
+                    added
+                ):  # a wavefront that shares the bandwidth waits for its translations as one that does not
+                    left = start + d.free_ps + added - env._now
+                    if left > 0:
+                        yield left
                 if d.dead:
                     return
                 length = env._now - start

@@ -5,7 +5,7 @@ from itertools import pairwise
 import pytest
 
 from gpusim.kinds import Kind
-from tests.programs import GIB, MIB, MS, US, S, gpu_spec, launch, repeat, run, synchronize
+from tests.programs import GIB, KIB, MIB, MS, US, S, gpu_spec, launch, repeat, run, synchronize
 
 MI210 = gpu_spec()
 OVERHEAD = (MI210.compute.launch + MI210.compute.completion) / S
@@ -255,3 +255,19 @@ def test_a_kernel_that_hides_latency_with_few_waves_left_is_slower_under_xnack()
         for extra in (0, 448)
     ]
     assert by_registers[1] > 1.5 * by_registers[0]
+
+
+@pytest.mark.parametrize("mapping", ["blocked", "grid_stride"])
+def test_latency_of_translation_is_not_hidden_while_wavefronts_share_the_bandwidth(mapping):
+    """Each step misses the one entry of its UTCL1; all wavefronts together ask for more than HBM has."""
+    miss = 100 * US
+    ran = run(
+        [launch(reads="x")],
+        buffers={"x": "64MiB hipMalloc"},
+        kernels={"scale": {"step": "8KiB", "passes": 4, "mapping": mapping}},
+        overrides={"gpu.utcl1.miss": "100us", "gpu.utcl1.entries": 1},
+        stepwise=True,
+    )
+    steps_of_a_wave = 64 * MIB // (8 * KIB) * 4 / gpu_spec().compute.slots
+    assert ran.duration("scale") * S > 0.98 * steps_of_a_wave * miss
+    assert ran.step("scale").attribution[Kind.TRANSLATION] > 0.98 * steps_of_a_wave * miss
