@@ -17,8 +17,24 @@ def kill_for_fault(process: KfdProcess, gpu: str, region: Region, page: int, *, 
     process.kill(
         "vm_fault",
         f"memory access fault by {gpu} on address {address:#x} ({kind} of {region.name}): "
-        f"page not present or not mapped, and XNACK is off{_remedy(process)}",
+        + (
+            _taken_back(process, region.first_page + page, write=write)
+            or f"page not present or not mapped, and XNACK is off{_remedy(process)}"
+        ),
     )
+
+
+def _taken_back(process: KfdProcess, page: int, *, write: bool) -> str:
+    """Why no mode and no allocator would help: the program itself has unmapped or protected the page. Else empty."""
+    vma = process.mm.find(page)
+    if vma is None or not vma.has_parts:
+        return ""
+    rights = vma.rights(page)
+    if rights is None:
+        return "the program has unmapped it"
+    if rights.read and (rights.write or not write):
+        return ""
+    return "the program has protected it (mprotect)"
 
 
 def _remedy(process: KfdProcess) -> str:

@@ -47,6 +47,7 @@ def test_what_the_program_takes_back_is_fatal_for_the_next_kernel(change, xnack)
     gone = on("munmap") if change == "munmap" else on("mprotect", protection="none")
     ran = inside([touch("x"), register(), gone, launch(reads="x")], xnack=xnack)
     assert ran.outcome == "vm_fault"
+    assert "HSA_XNACK" not in ran.data.processes[0].error, "no mode would help"
 
 
 @pytest.mark.parametrize("xnack", [True, False])
