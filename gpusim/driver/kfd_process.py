@@ -182,6 +182,7 @@ class KfdProcess:
         All, or none: raises SimulatedFailure with XNACK off where KFD's limit does not admit them.
         """
         made: list[SvmRange] = []
+        before = set(self.ranges.within(first, last))
         page = first
         while page <= last:
             known = self.ranges.find(page)
@@ -196,8 +197,9 @@ class KfdProcess:
                     for piece in pieces(start, end, most_pages)
                 )
             except SimulatedFailure:
-                for svm in made:
-                    self.remove_range(svm)
+                for svm in self.ranges.within(first, last):
+                    if svm not in before:
+                        self.remove_range(svm)
                 raise
             page = end + 1
         return made
