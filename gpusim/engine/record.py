@@ -139,6 +139,7 @@ class Chain:
         """The actor spent the time from its last entry up to `until_ps` on `kind`.
 
         `alone_ps` is what it would have taken with nobody else there, 0 for a mere wait; at most all of it counts.
+        Behind a row that ended before, more than all of it is a delay that began with the end of that row.
         """
         start = self.time_ps
         if until_ps <= start:
@@ -155,7 +156,7 @@ class Chain:
                 kind,
                 start,
                 until_ps,
-                alone_ps=None if alone_ps is None else min(alone_ps, until_ps - start),
+                alone_ps=alone_ps if alone_ps is None or behind else min(alone_ps, until_ps - start),
                 cause=self.row,
                 queued_behind=behind,
                 released_by=self.row,
