@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from types import NoneType, UnionType
-from typing import Annotated, Any, Union, get_args, get_origin
+from typing import Annotated, Any, Final, Union, get_args, get_origin
 
 from pydantic import (
     BaseModel,
@@ -20,7 +20,7 @@ from pydantic_core import PydanticCustomError
 from gpusim import quantity
 
 ATOMIC_BYTES = 8  # of one atomic of a CPU thread
-PAGE_BYTES = 4096  # the base page of Linux on x86-64 and of the GPUVM
+PAGE_BYTES: Final = 4096  # the base page of Linux on x86-64 and of the GPUVM
 
 _EXACT: dict[type, tuple[type, ...]] = {bool: (bool,), int: (int,), float: (int, float)}
 _WORDS: dict[type, str] = {bool: "true or false", int: "a whole number", float: "a number"}

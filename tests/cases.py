@@ -15,7 +15,6 @@ from typing import Any
 from gpusim.driver.attributes import CPU, UNDEFINED, SvmFlag, initial
 from gpusim.driver.placement import (
     CpuFault,
-    Look,
     Move,
     Refusal,
     SameHive,
@@ -234,14 +233,12 @@ def _gpu_fault(row: Row) -> tuple[str, str]:
     precondition = row["precondition"]
     write, _, vma = row["write_fault"].partition("_")
     refusal = examine(
-        Look(
-            xnack=row["xnack"] == "on",
-            before_checkpoint=precondition == "before_checkpoint",
-            recent=precondition == "validated_within_2ms",
-            vma=precondition != "vma_gone",
-            writable=vma != "ro_vma",
-            write=write == "yes",
-        )
+        xnack=row["xnack"] == "on",
+        before_checkpoint=precondition == "before_checkpoint",
+        recent=precondition == "validated_within_2ms",
+        vma=precondition != "vma_gone",
+        writable=vma != "ro_vma",
+        write=write == "yes",
     )
     if refusal is not None:
         return "none", _REFUSED[refusal]

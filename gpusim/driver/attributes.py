@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from enum import IntFlag
+from typing import Final
 
-CPU = -1  # a location: host memory; GPUs are 0, 1, ...
-UNDEFINED = -2  # no location has been asked for
+CPU: Final = -1  # a location: host memory; GPUs are 0, 1, ...
+UNDEFINED: Final = -2  # no location has been asked for
 
 #: largest GRANULARITY that each layer lets through, as log2 of pages
 ROCR_MOST, IOCTL_MOST, DRIVER_MOST = 18, 0x3F, 0x1B

@@ -84,7 +84,9 @@ class EventLog:
 
     def count(self, process: int, counter: str, more: int = 1) -> None:
         """The counters of pages that KFD keeps for a process in sysfs: page_in, page_out; others as they come."""
-        counters = self.counters.setdefault(process, {"page_in": 0, "page_out": 0})
+        counters = self.counters.get(process)
+        if counters is None:
+            counters = self.counters[process] = {"page_in": 0, "page_out": 0}
         counters[counter] = counters.get(counter, 0) + more
 
     def _add(self, event: SmiEvent, time_ps: int, process: int, *numbers: int) -> None:

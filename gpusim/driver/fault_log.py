@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from array import array
-from typing import Any
+from struct import Struct
+from typing import Any, Final
 
 import numpy as np
 
@@ -40,23 +40,30 @@ PIECES = (
 _CLIENTS = tuple(Client)
 _ACCESSES = tuple(AccessKind)
 _NUMBERS = ("page", "pages", "waiters", "raised_ps", "started_ps", "mapped_ps", "replayed_ps")
+_ROW: Final = Struct(f"=HHBBBx{len(_NUMBERS) + len(PIECES)}q")
+_TABLE = np.dtype(
+    [
+        ("gpu", np.uint16),
+        ("process", np.uint16),
+        ("flags", np.uint8),  # 1: write, 2: migrated
+        ("client", np.uint8),
+        ("access", np.uint8),
+        ("", np.uint8),
+        ("numbers", np.int64, len(_NUMBERS)),
+        ("pieces", np.int64, len(PIECES)),
+    ]
+)
 
 
 class FaultLog:
-    """Rows of served faults, as packed columns."""
+    """Rows of served faults, packed one after the other."""
 
     def __init__(self) -> None:
-        self._gpu = array("H")
-        self._process = array("H")
-        self._flags = array("B")  # 1: write, 2: migrated
-        self._client = array("B")
-        self._access = array("B")
-        self._numbers = array("q")
-        self._pieces = array("q")
+        self._rows = bytearray()
         self.processes: list[str] = []
 
     def __len__(self) -> int:
-        return len(self._gpu)
+        return len(self._rows) // _ROW.size
 
     def add(
         self,
@@ -79,25 +86,19 @@ class FaultLog:
                 f"the pieces of a fault on page {numbers[0]:#x} sum to {sum(pieces)} ps, "
                 f"it lived {numbers[6] - numbers[3]} ps: {pieces}"
             )
-        self._gpu.append(gpu)
-        self._process.append(process)
-        self._flags.append(int(write) | (2 if migrated else 0))
-        self._client.append(_CLIENTS.index(client))
-        self._access.append(_ACCESSES.index(access))
-        self._numbers.extend(numbers)
-        self._pieces.extend(pieces)
+        flags = (1 if write else 0) | (2 if migrated else 0)
+        kinds = _CLIENTS.index(client), _ACCESSES.index(access)
+        self._rows += _ROW.pack(gpu, process, flags, *kinds, *numbers, *pieces)
 
     def table(self) -> dict[str, Any]:
         """Columns by name."""
-        rows = len(self)
-        numbers = np.frombuffer(self._numbers, dtype=np.int64).reshape(rows, len(_NUMBERS))
-        pieces = np.frombuffer(self._pieces, dtype=np.int64).reshape(rows, len(PIECES))
-        flags = np.frombuffer(self._flags, dtype=np.uint8)
+        rows = np.frombuffer(self._rows, dtype=_TABLE)
+        numbers, pieces, flags = rows["numbers"], rows["pieces"], rows["flags"]
         columns: dict[str, Any] = {
-            "gpu": [f"gpu[{index}]" for index in self._gpu],
-            "process": [self.processes[index] for index in self._process],
-            "client": [_CLIENTS[index].value for index in self._client],
-            "access": [_ACCESSES[index].value for index in self._access],
+            "gpu": [f"gpu[{index}]" for index in rows["gpu"]],
+            "process": [self.processes[index] for index in rows["process"]],
+            "client": [_CLIENTS[index].value for index in rows["client"]],
+            "access": [_ACCESSES[index].value for index in rows["access"]],
             "write": (flags & 1).astype(bool),
             "result": np.where(flags & 2, "M", "U").tolist(),
         }

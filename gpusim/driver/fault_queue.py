@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from heapq import heappop, heappush
+from typing import Final
 
 import numpy as np
 
@@ -26,8 +27,8 @@ from gpusim.engine.environment import Environment
 from gpusim.hardware.gpuvm import Region, Vm
 from gpusim.hardware.retry import Fault, first_send_after
 
-_DRAWS = 1 << 12
-_NOTHING = 1 << 62  # asleep until something comes
+_DRAWS: Final = 1 << 12
+_NOTHING: Final = 1 << 62  # asleep until something comes
 
 
 class FaultQueue:

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
+from collections.abc import Callable
 from functools import partial
-from operator import itemgetter, sub
+from typing import Final
 
 from gpusim.driver.fatal_fault import kill_for_fault, refused
 from gpusim.driver.fault_log import PIECES
@@ -27,12 +28,19 @@ from gpusim.hardware.gpuvm import Region, Vm
 from gpusim.hardware.retry import Fault, first_send_after
 from gpusim.kinds import Kind
 
-_pieces = itemgetter(*map(int, PIECES))
-_DELIVERY = PIECES.index(Kind.FAULT_DELIVERY)
-_SKIP = PIECES.index(Kind.RECENT_SKIP)
-_QUEUE = PIECES.index(Kind.FAULT_QUEUE)
-_LOCK = PIECES.index(Kind.LOCK_WAIT)
-_RESEND = PIECES.index(Kind.RESEND)
+_KINDS: Final = [int(kind) for kind in PIECES]
+# places of pieces
+_DELIVERY: Final = PIECES.index(Kind.FAULT_DELIVERY)
+_SKIP: Final = PIECES.index(Kind.RECENT_SKIP)
+_QUEUE: Final = PIECES.index(Kind.FAULT_QUEUE)
+_LOCK: Final = PIECES.index(Kind.LOCK_WAIT)
+_RESEND: Final = PIECES.index(Kind.RESEND)
+# and kinds as plain numbers: to look up a member of an enum takes as long as much of a stage
+_DUPLICATES: Final = int(Kind.DUPLICATES)
+_FAULT_DELIVERY: Final = int(Kind.FAULT_DELIVERY)
+_FAULT_QUEUE: Final = int(Kind.FAULT_QUEUE)
+_RECENT_SKIP: Final = int(Kind.RECENT_SKIP)
+_LOCK_WAIT: Final = int(Kind.LOCK_WAIT)
 
 
 class FaultServer(ABC):
@@ -64,6 +72,9 @@ class FaultServer(ABC):
         self._armed: Timer | None = None
         self._free_ps = 0
         self._plan: Plan | None = None
+        self._when_granted: Callable[[], None] = self._granted
+        self._when_mapped: Callable[[], None] = self._mapped
+        self._when_failed: Callable[[SimulatedFailure], None] = self._failed
         self.use = Timeline(name)
         self.thrown: dict[int, int] = {}  # vectors of mapped pages that it looked at, by process number
 
@@ -112,7 +123,7 @@ class FaultServer(ABC):
         if window > now:
             self._too_soon(granule, svm)
         else:
-            process.lock.acquire(self._number, self._granted)
+            process.lock.acquire(self._number, self._when_granted)
 
     def _catch_up(self, fault: Fault, window_ps: int, validated_by: int = NO_ROW) -> None:
         """Bring the worker's path up to now: what was it that let it start on this fault only now?
@@ -124,20 +135,20 @@ class FaultServer(ABC):
         if fault.sent_ps >= chain.time_ps:  # it had nothing to do before
             free = chain.row
             chain.follow(fault.path(), fault.sent_ps)
-            chain.meet(Kind.FAULT_DELIVERY, free)
+            chain.meet(_FAULT_DELIVERY, free)
             if window_ps <= fault.sent_ps + self._gpu.delivery_ps:
-                chain.spend(Kind.FAULT_DELIVERY, now)
+                chain.spend(_FAULT_DELIVERY, now)
                 return
         elif self._recorder.spans:
-            chain.meet(Kind.FAULT_QUEUE, fault.path()[1])
+            chain.meet(_FAULT_QUEUE, fault.path()[1])
         if window_ps > chain.time_ps:  # `window_ps` has passed by now
             since = now - window_ps + self._restore.skip_ps if validated_by else None
-            chain.spend(Kind.RECENT_SKIP, now, alone_ps=since, behind=validated_by)
+            chain.spend(_RECENT_SKIP, now, alone_ps=since, behind=validated_by)
         elif now > fault.sent_ps + self._gpu.delivery_ps:
-            chain.spend(Kind.DUPLICATES, now)
+            chain.spend(_DUPLICATES, now)
         else:
-            chain.spend(Kind.DUPLICATES, min(self._free_ps, now))
-            chain.spend(Kind.FAULT_DELIVERY, now)
+            chain.spend(_DUPLICATES, min(self._free_ps, now))
+            chain.spend(_FAULT_DELIVERY, now)
 
     def _granted(self) -> None:
         """The mutex is taken: examine the fault, and serve it."""
@@ -145,9 +156,9 @@ class FaultServer(ABC):
         self._granted_ps = now = self._env._now
         if process.lock_path is not None:
             if now > self._asked_ps:
-                chain.released(Kind.LOCK_WAIT, process.lock_path, now)
+                chain.released(_LOCK_WAIT, process.lock_path, now)
             else:
-                chain.meet(Kind.LOCK_WAIT, process.lock_path[1])
+                chain.meet(_LOCK_WAIT, process.lock_path[1])
         found = granule.open()
         if process.dead or found is None:
             self._done(process, chain.snapshot())
@@ -177,7 +188,7 @@ class FaultServer(ABC):
         if self._recorder.on:
             self._before = chain.sums.copy()
         stages = self._restore.stages(process, vma, virtual, plan)
-        run_stages(self._env, chain, stages, self._mapped, self._failed)
+        run_stages(self._env, chain, stages, self._when_mapped, self._when_failed)
 
     def _failed(self, failure: SimulatedFailure) -> None:
         """The fault cannot be served, and its PTE is poisoned: the next re-send is fatal for its process.
@@ -255,9 +266,12 @@ class FaultServer(ABC):
         fault, started, gpu = self._fault, self._asked_ps, self._gpu
         mapped = self._env._now
         replayed = first_send_after(mapped, fault.tick_ps, self._period)
-        delivered = min(fault.sent_ps + gpu.delivery_ps, started)
-        skip = max(0, min(self._window_ps, started) - delivered)
-        pieces = list(map(sub, _pieces(self.chain.sums), _pieces(self._before)))
+        delivered = fault.sent_ps + gpu.delivery_ps
+        delivered = min(delivered, started)
+        skip = (self._window_ps if self._window_ps < started else started) - delivered
+        skip = max(skip, 0)
+        sums, before = self.chain.sums, self._before
+        pieces = [sums[kind] - before[kind] for kind in _KINDS]
         pieces[_DELIVERY] += delivered - fault.sent_ps
         pieces[_SKIP] += skip
         pieces[_QUEUE] += started - delivered - skip

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from gpusim.driver.fault_queue import FaultQueue
 from gpusim.driver.fault_server import FaultServer
 from gpusim.driver.kfd_process import KfdProcess
@@ -20,6 +22,8 @@ class FaultWorker(FaultServer):
     `connect` gives it the GPU and what serves a fault; without it no fault can be raised.
     """
 
+    _when_begun: Callable[[], None]
+
     def connect(self, gpu: Gpu, restore: Restore, queue: FaultQueue) -> None:
         """Wire it to its GPU."""
         self._gpu = gpu
@@ -27,6 +31,7 @@ class FaultWorker(FaultServer):
         self.queue = queue
         self._arrive = queue.arrive
         self._period = gpu.retry.period_ps
+        self._when_begun = self._begin
 
     # -- the interrupt's side --------------------------------------------------------------------------------------
 
@@ -54,7 +59,7 @@ class FaultWorker(FaultServer):
             self._armed = None
         start = self.queue.next_start(self._env._now)
         if start is not None:
-            self._armed = self._env.call_at(start, self._begin)
+            self._armed = self._env.call_at(start, self._when_begun)
 
     def _begin(self) -> None:
         self._armed = None
@@ -63,7 +68,8 @@ class FaultWorker(FaultServer):
         if granule is None:
             self._arm()
             return
-        spent = min(self.queue.spent_ps(), now - self._free_ps)
+        spent = self.queue.spent_ps()
+        spent = min(spent, now - self._free_ps)
         if spent > 0:
             self.use.add(self._free_ps, now, 0, spent)
             self._free_ps += spent

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from struct import Struct
+from typing import TYPE_CHECKING, Final
 
 from gpusim.driver.driver_spec import DriverSpec
 from gpusim.driver.events import EventLog
@@ -27,6 +28,19 @@ from gpusim.spec import PAGE_BYTES
 
 if TYPE_CHECKING:
     from gpusim.driver.eviction import Eviction
+
+
+_ROW: Final = Struct("5q")
+
+
+# plain numbers: to look up a member of an enum takes as long as much of a stage
+_FIXED: Final = int(Kind.DRIVER_FIXED)
+_DEVICE_PAGE: Final = int(Kind.DEVICE_PAGE)
+_BO_CLEAR: Final = int(Kind.BO_CLEAR)
+_LOCK_WAIT: Final = int(Kind.LOCK_WAIT)
+_SDMA_COPY: Final = int(Kind.SDMA_COPY)
+_DMA_MAP: Final = int(Kind.DMA_MAP)
+_PAGE_ALLOC: Final = int(Kind.PAGE_ALLOC)
 
 
 class Trigger(StrEnum):
@@ -60,7 +74,7 @@ class MigrationLog:
         self.origin.append(origin)
         self.target.append(target)
         self.trigger.append(trigger)
-        self.numbers.extend(numbers)
+        self.numbers.frombytes(_ROW.pack(*numbers))
 
 
 class Migration:
@@ -81,9 +95,14 @@ class Migration:
         self._gpu = gpu
         self._vram = vram
         self._host = host
-        self._pages = pages
-        self._costs = driver.costs
-        self._svm = driver.svm
+        # plain numbers: each fault asks for all of them
+        self._migrate_ps, self._bo_create_ps = driver.costs.migrate, driver.costs.bo_create
+        self._setup_ps, self._finish_ps = pages.migrate_setup, pages.migrate_finish
+        self._device_page_ps, self._dma_map_ps, self._alloc_ps = pages.device_page, pages.dma_map, pages.alloc
+        self._clear_chunk, self._gart_window = driver.svm.clear_chunk, driver.svm.gart_window
+        self._job_ps, self._clear_rate = gpu.spec.sdma.job, gpu.spec.sdma.clear_rate
+        self._cleared: dict[int, int] = {}  # what clearing so many bytes takes, job included
+        self._index = gpu.index
         self._peers = driver.switches.peer_migration
         self._log = log
         self.windows = GartWindows(gpu.env, f"{gpu.name}.gart")
@@ -100,34 +119,41 @@ class Migration:
         False if KFD's limit does not admit the range beside what hipMalloc holds: its pages stay where they are.
         """
         count = last - first + 1
-        present = vma.count(first, last, VRAM + self._gpu.index)
+        present = vma.count(first, last, VRAM + self._index)
         if present == count or process.dead or not vma.movable(first, last):
             return True  # nothing to collect
         if not self._vram.reserve(svm.pages):
             return False
         try:
-            yield from self._to_vram(process, vma, svm, first, last, trigger)
+            yield from self._to_vram(process, vma, svm, first, last, trigger, present)
         finally:
             self._vram.release(svm.pages)
         return True
 
     def _to_vram(
-        self, process: KfdProcess, vma: Vma, svm: SvmRange, first: int, last: int, trigger: Trigger
+        self,
+        process: KfdProcess,
+        vma: Vma,
+        svm: SvmRange,
+        first: int,
+        last: int,
+        trigger: Trigger,
+        present: int,
     ) -> Stages:
-        gpu, cost, vram = self._gpu, self._pages, self._vram
-        place = VRAM + gpu.index
+        """`present` of the pages are there."""
+        gpu, vram = self._gpu, self._vram
+        place = VRAM + self._index
         count = last - first + 1
-        present = vma.count(first, last, place)
         creates = svm.bo_on != gpu.index
         if creates:
             if vram.free < svm.pages:
                 yield from self._eviction.make_room(svm.pages)
             if vma.gone:
                 return  # its process died while this waited
-            svm.bo = SvmBo(process, svm, gpu.env.now)
-            svm.bo_on = gpu.index
-            vram.add(svm.bo)
-        start = yield Kind.DRIVER_FIXED, self._costs.migrate + (self._costs.bo_create if creates else 0)
+            svm.bo = bo = SvmBo(process, svm, gpu.env._now)
+            svm.bo_on = self._index
+            vram.add(bo)
+        start = yield _FIXED, self._migrate_ps + (self._bo_create_ps if creates else 0)
         if creates:
             yield from self._clear(svm, start)
         parts = vma.movable(first, last)  # what is pinned is not collected
@@ -142,18 +168,18 @@ class Migration:
         self._announce(process, svm, (start, first, count), (CPU, gpu.index), trigger)
         if populated or kept or svm.mapped:
             collected, copied = moving + kept, populated + kept
-            yield Kind.DEVICE_PAGE, collected * cost.migrate_setup
+            yield _DEVICE_PAGE, collected * self._setup_ps
             if svm.mapped:  # one flag a range: the flush comes even if this granule was not mapped
                 yield from process.invalidate(vma, first, last, Event.MIGRATE)
-            yield Kind.DEVICE_PAGE, collected * cost.device_page
+            yield _DEVICE_PAGE, collected * self._device_page_ps
             yield from self._copy(
-                copied * PAGE_BYTES, copied * cost.dma_map, gpu.host_ways[vma.memory_node].h2d
+                copied * PAGE_BYTES, copied * self._dma_map_ps, gpu.host_ways[vma.memory_node].h2d
             )
-            end = yield Kind.DEVICE_PAGE, collected * cost.migrate_finish
+            end = yield _DEVICE_PAGE, collected * self._finish_ps
         else:
             end = yield (
-                Kind.DEVICE_PAGE,
-                moving * (cost.migrate_setup + cost.device_page + cost.migrate_finish),
+                _DEVICE_PAGE,
+                moving * (self._setup_ps + self._device_page_ps + self._finish_ps),
             )
         if vma.gone:
             return
@@ -200,24 +226,24 @@ class Migration:
     def _peer_copy(
         self, process: KfdProcess, vma: Vma, svm: SvmRange, old: Migration, trigger: Trigger
     ) -> Stages:
-        gpu, cost, source = self._gpu, self._pages, old._gpu
+        gpu, source = self._gpu, old._gpu
         yield from self._eviction.make_room(svm.pages)
         if vma.gone:
             return
         bo = SvmBo(process, svm, gpu.env.now)
         self._vram.add(bo)
-        start = yield Kind.DRIVER_FIXED, self._costs.migrate + self._costs.bo_create
+        start = yield _FIXED, self._migrate_ps + self._bo_create_ps
         yield from self._clear(svm, start)
         there = VRAM + source.index
         ways = (source.index, gpu.index)
         moving = vma.count(svm.first, svm.last, there)
         self._announce(process, svm, (start, svm.first, svm.pages), ways, trigger)
-        yield Kind.DEVICE_PAGE, moving * cost.migrate_setup
+        yield _DEVICE_PAGE, moving * self._setup_ps
         if svm.mapped:
             yield from process.invalidate(vma, svm.first, svm.last, Event.MIGRATE)
-        yield Kind.DEVICE_PAGE, moving * cost.device_page
-        yield from self._copy(moving * PAGE_BYTES, moving * cost.dma_map, source.copies_to[gpu.index][0])
-        end = yield Kind.DEVICE_PAGE, moving * cost.migrate_finish
+        yield _DEVICE_PAGE, moving * self._device_page_ps
+        yield from self._copy(moving * PAGE_BYTES, moving * self._dma_map_ps, source.copies_to[gpu.index][0])
+        end = yield _DEVICE_PAGE, moving * self._finish_ps
         yield Do(_nothing)
         if process.dead:
             self._vram.remove(bo)
@@ -233,22 +259,32 @@ class Migration:
     def _clear(self, svm: SvmRange, reached: int) -> Stages:
         """SDMA clears a new buffer object, in chunks, as one turn at the windows."""
         gpu = self._gpu
-        sdma = gpu.spec.sdma
         windows = self.windows
         behind = windows.taken  # by a copy, whose end is not known
         if behind:
-            reached = yield Transfer(Kind.LOCK_WAIT, windows.take)
+            reached = yield Transfer(_LOCK_WAIT, windows.take)
         elif windows.free_ps > reached:
-            reached = yield Until(Kind.LOCK_WAIT, windows.free_ps)
-        for size in _chunks(svm.pages * PAGE_BYTES, self._svm.clear_chunk):
-            service = gpu.recorder.paced(Kind.BO_CLEAR, sdma.job + round(size * 1e12 / sdma.clear_rate))
-            start, end = gpu.sdma.reserve(service, max(reached, gpu.env.now))
-            gpu.engines.job(gpu.env.now, start, end, size)
+            reached = yield Until(_LOCK_WAIT, windows.free_ps)
+        left = svm.pages * PAGE_BYTES
+        while left > 0:
+            size = min(left, self._clear_chunk)
+            left -= size
+            service = self._clear_ps(size)
+            start, end = gpu.sdma.reserve(service, max(reached, gpu.env._now))
+            gpu.engines.job(gpu.env._now, start, end, size)
             if not behind:
                 windows.book(start, end)
-            reached = yield Until(Kind.BO_CLEAR, end, alone_ps=service)
+            reached = yield Until(_BO_CLEAR, end, alone_ps=service)
         if behind:
             yield Do(windows.release)
+
+    def _clear_ps(self, size: int) -> int:
+        """What it takes an SDMA engine to clear so many bytes."""
+        known = self._cleared.get(size)
+        if known is None:
+            alone = self._job_ps + round(size * 1e12 / self._clear_rate)
+            known = self._cleared[size] = self._gpu.recorder.paced(_BO_CLEAR, alone)
+        return known
 
     def _copy(self, size: int, mapping_ps: int, path: tuple[tuple[str, float], ...]) -> Stages:
         """Copy through GART windows while the CPU maps the next pages: the longer of the two sets the pace."""
@@ -256,13 +292,13 @@ class Migration:
             return
         gpu, windows = self._gpu, self.windows
         # two jobs a window: write the GART entries, then copy
-        jobs = 2 * gpu.spec.sdma.job * -(-size // self._svm.gart_window)
-        spent = yield Kind.SDMA_COPY, jobs
-        yield Transfer(Kind.LOCK_WAIT, windows.take)
+        jobs = 2 * self._job_ps * -(-size // self._gart_window)
+        spent = yield _SDMA_COPY, jobs
+        yield Transfer(_LOCK_WAIT, windows.take)
         again = windows.again_ps(jobs, spent)
         if again:
-            yield Kind.SDMA_COPY, again
-        yield sdma_transfer(gpu, path, size, (Kind.DMA_MAP, mapping_ps), then=windows.release)
+            yield _SDMA_COPY, again
+        yield sdma_transfer(gpu, path, size, (_DMA_MAP, mapping_ps), then=windows.release)
 
     def to_ram(
         self, process: KfdProcess, vma: Vma, svm: SvmRange, first: int, last: int, trigger: Trigger
@@ -271,17 +307,17 @@ class Migration:
 
         Those that a CPU thread holds stay. If it is all of them, the call finds nothing to copy.
         """
-        gpu, cost = self._gpu, self._pages
+        gpu = self._gpu
         place = VRAM + gpu.index
         moving = vma.count(first, last, place)
         if not moving:
             return
         held = vma.held_at(first, last, place) if vma.held else []
         moving -= len(held)
-        start = yield Kind.DRIVER_FIXED, self._costs.migrate
+        start = yield _FIXED, self._migrate_ps
         span = last - first + 1
         self._announce(process, svm, (start, first, span), (gpu.index, CPU), trigger)
-        yield Kind.DEVICE_PAGE, moving * cost.migrate_setup
+        yield _DEVICE_PAGE, moving * self._setup_ps
         if svm.mapped:  # else no GPU has seen it, no queue stops, and nothing is to be restored
             yield from process.invalidate(vma, first, last, Event.MIGRATE)
         if not moving:
@@ -289,9 +325,11 @@ class Migration:
             self._announce_end(process, (end, first, span), (gpu.index, CPU), trigger)
             return
         self._host.take(moving, f"{process.name}: migration of {vma.name} to RAM", vma.numa)
-        yield Kind.PAGE_ALLOC, moving * cost.alloc
-        yield from self._copy(moving * PAGE_BYTES, moving * cost.dma_map, gpu.host_ways[vma.memory_node].d2h)
-        end = yield Kind.DEVICE_PAGE, moving * cost.migrate_finish
+        yield _PAGE_ALLOC, moving * self._alloc_ps
+        yield from self._copy(
+            moving * PAGE_BYTES, moving * self._dma_map_ps, gpu.host_ways[vma.memory_node].d2h
+        )
+        end = yield _DEVICE_PAGE, moving * self._finish_ps
         yield Do(_nothing)  # who waits for the memory gets it at the end
         if vma.gone:
             self._host.give_back(moving, vma.numa)
@@ -352,12 +390,6 @@ def _move_from(vma: Vma, first: int, last: int, place: int) -> None:
     vma.where[start:end] = part.replace(bytes([place]), bytes([RAM]))
 
 
-def _chunks(size: int, most: int) -> Iterator[int]:
-    while size > 0:
-        yield min(size, most)
-        size -= most
-
-
 def sdma_transfer(
     gpu: Gpu,
     path: tuple[tuple[str, float], ...],
@@ -370,7 +402,7 @@ def sdma_transfer(
 
     `then` is called when the engine is ready.
     """
-    pace = gpu.recorder.pace(Kind.SDMA_COPY)
+    pace = gpu.recorder.pace(_SDMA_COPY)
     way = path if pace == 1.0 else tuple((name, cost * pace) for name, cost in path)
 
     def start(done: Callable[[], None]) -> None:
@@ -392,5 +424,5 @@ def sdma_transfer(
         else:
             flights.fly(fly, landed)
 
-    copied = Transfer(Kind.SDMA_COPY, start, beside)
+    copied = Transfer(_SDMA_COPY, start, beside)
     return copied

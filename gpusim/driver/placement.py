@@ -7,8 +7,8 @@ do the tests over whole tables of cases.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final
 
 from gpusim.driver.attributes import CPU, UNDEFINED
 from gpusim.driver.switches import Placement
@@ -40,43 +40,52 @@ class Refusal(StrEnum):
         return self.value.startswith("-") and not self.value.startswith("-EAGAIN")
 
 
-@dataclass(frozen=True, slots=True)
-class Look:
-    """What the driver finds when it looks at a fault, up to the placement. The defaults are a fault that is served."""
+def examine(
+    *,
+    has_svm: bool = True,
+    process_alive: bool = True,
+    draining: bool = False,
+    known_node: bool = True,
+    xnack: bool = True,
+    mm_alive: bool = True,
+    before_checkpoint: bool = False,
+    range_possible: bool = True,
+    deferred: bool = False,
+    recent: bool = False,
+    vma: bool = True,
+    readable: bool = True,
+    writable: bool = True,
+    write: bool = False,
+) -> Refusal | None:
+    """Steps 1 to 14 of the restore, in order; None if the fault goes on to the placement, as by default.
 
-    has_svm: bool = True
-    process_alive: bool = True
-    draining: bool = False
-    known_node: bool = True
-    xnack: bool = True
-    mm_alive: bool = True
-    before_checkpoint: bool = False
-    range_possible: bool = True  # there is one, or one can be made
-    deferred: bool = False
-    recent: bool = False
-    vma: bool = True
-    readable: bool = True
-    writable: bool = True
-    write: bool = False
-
-
-def examine(look: Look) -> Refusal | None:
-    """Steps 1 to 14 of the restore, in order; None if the fault goes on to the placement."""
-    checks = (
-        (not look.has_svm, Refusal.NO_SVM),
-        (not look.process_alive, Refusal.NO_PROCESS),
-        (look.draining, Refusal.DRAINING),
-        (not look.known_node, Refusal.NO_NODE),
-        (not look.xnack, Refusal.XNACK_OFF),
-        (not look.mm_alive, Refusal.NO_MM),
-        (look.before_checkpoint, Refusal.BEFORE_CHECKPOINT),
-        (not look.range_possible, Refusal.NO_RANGE),
-        (look.deferred, Refusal.DEFERRED),
-        (look.recent, Refusal.RECENT),
-        (not look.vma, Refusal.NO_VMA),
-        (not look.readable or (look.write and not look.writable), Refusal.NOT_ALLOWED),
-    )
-    return next((refusal for wrong, refusal in checks if wrong), None)
+    `range_possible`: there is a range, or one can be made.
+    """
+    if not has_svm:
+        return Refusal.NO_SVM
+    if not process_alive:
+        return Refusal.NO_PROCESS
+    if draining:
+        return Refusal.DRAINING
+    if not known_node:
+        return Refusal.NO_NODE
+    if not xnack:
+        return Refusal.XNACK_OFF
+    if not mm_alive:
+        return Refusal.NO_MM
+    if before_checkpoint:
+        return Refusal.BEFORE_CHECKPOINT
+    if not range_possible:
+        return Refusal.NO_RANGE
+    if deferred:
+        return Refusal.DEFERRED
+    if recent:
+        return Refusal.RECENT
+    if not vma:
+        return Refusal.NO_VMA
+    if not readable or (write and not writable):
+        return Refusal.NOT_ALLOWED
+    return None
 
 
 def restore_location(
@@ -97,7 +106,7 @@ def restore_location(
     """
     if apu:
         return CPU
-    if rule is Placement.PREFERRED_IS_NODE:
+    if rule is _PREFERRED_IS_NODE:
         return gpu if preferred == gpu else CPU
     if preferred in (gpu, CPU):
         return preferred
@@ -120,11 +129,19 @@ class Move(StrEnum):
     TO_RAM = "to_ram"
 
 
+# by names of their own: to look up a member of an enum takes time, and each fault asks
+NOTHING: Final = Move.NOTHING
+TO_VRAM: Final = Move.TO_VRAM
+THROUGH_RAM: Final = Move.THROUGH_RAM
+TO_RAM: Final = Move.TO_RAM
+_PREFERRED_IS_NODE: Final = Placement.PREFERRED_IS_NODE
+
+
 def move(best: int, actual: int) -> Move:
     """svm_migrate_to_vram or svm_migrate_vram_to_ram, if any."""
     if best == CPU:
-        return Move.NOTHING if actual == CPU else Move.TO_RAM
-    return Move.TO_VRAM if actual in (CPU, best) else Move.THROUGH_RAM
+        return NOTHING if actual == CPU else TO_RAM
+    return TO_VRAM if actual in (CPU, best) else THROUGH_RAM
 
 
 def fallback(best: int, actual: int) -> Move:
@@ -132,7 +149,7 @@ def fallback(best: int, actual: int) -> Move:
 
     `actual` is where the range may have pages after the failure. The fault succeeds all the same.
     """
-    return Move.TO_RAM if actual not in (CPU, best) else Move.NOTHING
+    return TO_RAM if actual not in (CPU, best) else NOTHING
 
 
 def prefetch_location(

@@ -8,15 +8,17 @@ range meanwhile shows at the end (`Plan.raced`, -EAGAIN): nothing is mapped then
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from typing import Final
 
-from gpusim.driver.attributes import UNDEFINED, SvmFlag, initial
+from gpusim.driver.attributes import UNDEFINED, Attributes, SvmFlag, initial
 from gpusim.driver.driver_spec import DriverSpec
 from gpusim.driver.kfd_process import KfdProcess
 from gpusim.driver.migrate import Migration, Trigger
 from gpusim.driver.page_tables import join_fragments, map_as_it_lies
 from gpusim.driver.placement import (
-    Look,
-    Move,
+    NOTHING,
+    THROUGH_RAM,
+    TO_RAM,
     Refusal,
     SameHive,
     examine,
@@ -37,6 +39,12 @@ from gpusim.kinds import Kind
 from gpusim.linux.address_space import RAM, VRAM, Vma, VmaKind
 from gpusim.linux.paging import Paging
 from gpusim.spec import PAGE_BYTES
+
+# plain numbers: to look up a member of an enum takes as long as much of a stage
+_FIXED: Final = int(Kind.DRIVER_FIXED)
+_LOCK_WAIT: Final = int(Kind.LOCK_WAIT)
+_WALK: Final = int(Kind.HMM_WALK)
+_PTE_WRITE: Final = int(Kind.PTE_WRITE)
 
 
 class Serves(ABC):
@@ -81,6 +89,9 @@ class Restore(Serves):
         cores: Cores | None = None,
         interrupt_ps: int = 0,
     ) -> None:
+        self._asked: Attributes | None = None
+        self._answer = False
+        self._made: dict[tuple[bool, int, int], Attributes] = {}
         self._cores = cores
         self._interrupt_ps = interrupt_ps
         self._watch = watch
@@ -88,16 +99,19 @@ class Restore(Serves):
         self._gpu = gpu_index
         self._same_hive = same_hive
         self._prefetch = prefetch
+        self._widens = prefetch is not PrefetchPolicy.DRIVER
         self._apu = apu
         self._tables = tables
         self._rule = driver.switches.placement
-        self._unit = driver.switches.unit
-        self._costs = driver.costs
-        self._svm = driver.svm
+        self._by_page = driver.switches.unit is Unit.PAGE
+        self._by_range = driver.switches.unit is Unit.RANGE
+        self._fixed_ps, self._create_ps = driver.costs.restore, driver.costs.range_create
+        self._pte_write_ps = driver.costs.pte_write
+        self._name = f"gpu[{gpu_index}]"
         self._paging = paging
         self._migrations = migrations
         self.granule_pages = driver.svm.default_granularity // PAGE_BYTES
-        self.unit_pages = 1 if self._unit is Unit.PAGE else self.granule_pages
+        self.unit_pages = 1 if self._by_page else self.granule_pages
         self.skip_ps = driver.svm.recent_skip if driver.switches.recent_skip is RecentSkip.ON else 0
 
     def window_end(self, svm: SvmRange | None) -> int:
@@ -113,17 +127,15 @@ class Restore(Serves):
         svm = process.ranges.find(page)
         rights = None if vma is None else vma.rights(page)
         refusal = examine(
-            Look(
-                process_alive=not process.dead,
-                xnack=process.xnack,
-                before_checkpoint=process.stale(self._gpu, page, sent_ps),
-                range_possible=svm is not None or (is_svm(vma) and rights is not None),
-                deferred=svm is not None and svm.deferred,
-                vma=rights is not None,
-                readable=rights is not None and rights.read,
-                writable=rights is not None and rights.write,
-                write=write,
-            )
+            process_alive=not process.dead,
+            xnack=process.xnack,
+            before_checkpoint=process.stale(self._gpu, page, sent_ps),
+            range_possible=svm is not None or (is_svm(vma) and rights is not None),
+            deferred=svm is not None and svm.deferred,
+            vma=rights is not None,
+            readable=rights is not None and rights.read,
+            writable=rights is not None and rights.write,
+            write=write,
         )
         if refusal is Refusal.DEFERRED and process.deferred is not None:
             process.deferred.refused += 1
@@ -152,15 +164,15 @@ class Restore(Serves):
         return self._cores.shared(stages)
 
     def _stages(self, process: KfdProcess, vma: Vma, page: int, plan: Plan) -> Stages:
-        self._watch.restoring(process, vma, page, f"gpu[{self._gpu}]")
-        fixed = self._costs.restore
+        self._watch.restoring(process, vma, page, self._name)
+        fixed = self._fixed_ps
         svm = process.ranges.find(page)
         if svm is None:
             svm = self._create_range(process, vma, page)
-            fixed += self._costs.range_create
-        yield Kind.DRIVER_FIXED, fixed
+            fixed += self._create_ps
+        yield _FIXED, fixed
         if svm.busy:  # somebody moves its pages
-            yield Transfer(Kind.LOCK_WAIT, svm.acquire)
+            yield Transfer(_LOCK_WAIT, svm.acquire)
         else:
             svm.busy = True
         plan.svm = svm
@@ -172,7 +184,7 @@ class Restore(Serves):
                 "the GPU has no access to this range (-EACCES)",
             )
         first, last = self._whole(svm, page)
-        if self._prefetch is not PrefetchPolicy.DRIVER and best >= 0:
+        if self._widens and best >= 0:
             first, last = widened(self._prefetch, svm, vma, first, last, VRAM + best)
         plan.vma, plan.first, plan.last = vma, first, last
         plan.migrated = best != CPU or svm.location != CPU
@@ -182,7 +194,7 @@ class Restore(Serves):
             return
         rights = vma.rights(page)
         writable = rights is not None and rights.write
-        plan.read_only = not writable or svm.attributes.has(SvmFlag.GPU_RO)
+        plan.read_only = not writable or self._read_only(svm.attributes)
         if not self._blocking and self._paging.would_sleep(vma, first, last):
             self._paging.start_reading(vma, first, last, f"{process.name}: {vma.name}")
             self._watch.waits_for_io(process, page)
@@ -190,11 +202,17 @@ class Restore(Serves):
             return
         yield from self.map_stages(process, vma, first, last, write=writable)
 
+    def _read_only(self, attributes: Attributes) -> bool:
+        """Do the GPUs' page tables get no write bit? Ranges have few different attributes: the last answer is kept."""
+        if attributes is not self._asked:
+            self._asked, self._answer = attributes, attributes.has(SvmFlag.GPU_RO)
+        return self._answer
+
     def _whole(self, svm: SvmRange, page: int) -> tuple[int, int]:
         """Step 17: what one fault migrates and maps."""
-        if self._unit is Unit.PAGE:
+        if self._by_page:
             return page, page
-        if self._unit is Unit.RANGE:
+        if self._by_range:
             return svm.first, svm.last
         return svm.granule(page)
 
@@ -203,18 +221,18 @@ class Restore(Serves):
         first, last = plan.first, plan.last
         actual = svm.location
         what = move(best, actual)
-        if what is Move.THROUGH_RAM:  # all pages of the whole range leave the other GPU
+        if what is THROUGH_RAM:  # all pages of the whole range leave the other GPU
             new, old = self._migrations[best], self._migrations[actual]
             if not (yield from new.take_over(process, vma, svm, old, Trigger.PAGEFAULT_GPU)):
                 yield from self._give_up(process, vma, svm, old, plan)
                 return
-        if what is Move.TO_RAM:
+        if what is TO_RAM:
             old = self._migrations[actual]
             yield from old.to_ram(process, vma, svm, first, last, Trigger.PAGEFAULT_GPU)
-        elif what is not Move.NOTHING:
+        elif what is not NOTHING:
             to_vram = self._migrations[best].to_vram
             taken = yield from to_vram(process, vma, svm, first, last, Trigger.PAGEFAULT_GPU)
-            if not taken and fallback(best, svm.location) is Move.TO_RAM:
+            if not taken and fallback(best, svm.location) is TO_RAM:
                 old = self._migrations[svm.location]
                 yield from old.to_ram(process, vma, svm, first, last, Trigger.PAGEFAULT_GPU)
         plan.state = LOCAL if best == self._gpu else HOST
@@ -240,9 +258,9 @@ class Restore(Serves):
         yield from self._paging.fault_in(vma, first, last, what, write=write, trap=False)
         walk = self._paging.hmm_walk_ps(vma, first, last)
         if self._tables.by_cpu:
-            yield Kind.HMM_WALK, walk, Kind.PTE_WRITE, count * self._costs.pte_write
+            yield _WALK, walk, _PTE_WRITE, count * self._pte_write_ps
         else:
-            yield Kind.HMM_WALK, walk
+            yield _WALK, walk
             yield from self._tables.stages(count)
 
     def _create_range(self, process: KfdProcess, vma: Vma, page: int) -> SvmRange:
@@ -256,11 +274,21 @@ class Restore(Serves):
         if vma.pins and vma.pinned_in(first, last):
             first = last = page
         first, last = process.ranges.gap_around(page, first, last)
-        preferred = CPU if vma.in_place else UNDEFINED
-        attributes = initial(
-            xnack=process.xnack, gpus=process.gpus, granule_pages=self.granule_pages, preferred=preferred
-        )
+        attributes = self._initial(process, CPU if vma.in_place else UNDEFINED)
         return process.new_range(first, last, attributes=attributes, registered=False)
+
+    def _initial(self, process: KfdProcess, preferred: int) -> Attributes:
+        """Those that ranges made on the fly begin with: ranges that begin alike share them."""
+        key = (process.xnack, process.gpus, preferred)
+        made = self._made.get(key)
+        if made is None:
+            made = self._made[key] = initial(
+                xnack=process.xnack,
+                gpus=process.gpus,
+                granule_pages=self.granule_pages,
+                preferred=preferred,
+            )
+        return made
 
 
 class Plan:

@@ -19,10 +19,11 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from typing import Final
 
 from gpusim.driver.waiting import Granule
 
-_FEW = 1024
+_FEW: Final = 1024
 
 
 class RingOrder:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from sortedcontainers import SortedDict
+from sortedcontainers import SortedList
 
 from gpusim.driver.attributes import CPU, Attributes
 from gpusim.engine.stages import Do, Stages, Transfer
@@ -104,55 +104,78 @@ class SvmRange:
     def granule(self, page: int) -> tuple[int, int]:
         """The granule around a page, clipped to the range."""
         first = page - page % self.granule_pages
-        return max(first, self.first), min(first + self.granule_pages - 1, self.last)
+        last = first + self.granule_pages - 1
+        return first if first > self.first else self.first, last if last < self.last else self.last
 
 
 class SvmRangeList:
-    """The ranges of one process by address; they never overlap."""
+    """The ranges of one process by address; they never overlap.
+
+    Faults come in bursts, and each is looked up several times: the range found last is kept, and so is the gap between
+    two ranges where none was found last.
+    """
 
     def __init__(self) -> None:
-        self._ranges: SortedDict[int, SvmRange] = SortedDict()
-        self._found: SvmRange | None = None  # faults come in bursts: the range found last
+        self._firsts: SortedList[int] = SortedList()
+        self._ranges: dict[int, SvmRange] = {}  # by first page
+        self._found: SvmRange | None = None
+        self._gap_first = 0  # no range has a page of these
+        self._gap_last = -1
+        self._top = -1  # nor of those behind this one
 
     def __len__(self) -> int:
         return len(self._ranges)
 
     def __iter__(self) -> Iterator[SvmRange]:
-        return iter(self._ranges.values())
+        return map(self._ranges.__getitem__, self._firsts)
 
     def find(self, page: int) -> SvmRange | None:
         """The range that holds a page."""
         found = self._found
         if found is not None and found.first <= page <= found.last:
             return found
-        position = self._ranges.bisect_right(page)
-        if not position:
+        if page > self._top or self._gap_first <= page <= self._gap_last:
             return None
-        found = self._ranges.peekitem(position - 1)[1]
-        if page > found.last:
-            return None
-        self._found = found
-        return found
+        firsts = self._firsts
+        position = firsts.bisect_right(page)
+        if position:
+            found = self._ranges[firsts[position - 1]]
+            if page <= found.last:
+                self._found = found
+                return found
+            self._gap_first = found.last + 1
+        else:
+            self._gap_first = 0
+        self._gap_last = firsts[position] - 1  # there is one: `page` is not behind the last
+        return None
 
     def within(self, first: int, last: int) -> list[SvmRange]:
         """Ranges that share a page with first..last, by address."""
         start = self.find(first)
-        found = [self._ranges[key] for key in self._ranges.irange(first, last)]
+        found = [self._ranges[key] for key in self._firsts.irange(first, last)]
         if start is not None and start.first < first:
             found.insert(0, start)
         return found
 
     def gap_around(self, page: int, first: int, last: int) -> tuple[int, int]:
         """The part of first..last around `page` that no range covers; `page` is in no range."""
-        position = self._ranges.bisect_right(page)
-        if position > 0:
-            first = max(first, self._ranges.peekitem(position - 1)[1].last + 1)
-        if position < len(self._ranges):
-            last = min(last, self._ranges.peekitem(position)[0] - 1)
-        return first, last
+        if first == last:
+            return first, last
+        if page > self._top:
+            return max(first, self._top + 1), last
+        if not self._gap_first <= page <= self._gap_last:
+            self.find(page)
+        return max(first, self._gap_first), min(last, self._gap_last)
 
     def add(self, new: SvmRange) -> None:
+        self._firsts.add(new.first)
         self._ranges[new.first] = self._found = new
+        self._top = max(self._top, new.last)
+        if new.first <= self._gap_last and new.last >= self._gap_first:
+            if new.last < self._gap_last:  # the rest of the gap: faults come upwards more often than not
+                self._gap_first = new.last + 1
+            else:
+                self._gap_last = new.first - 1
 
     def remove(self, old: SvmRange) -> None:
         """Raises KeyError if it is not there."""
@@ -160,6 +183,10 @@ class SvmRangeList:
             raise KeyError(old.first)
         self._found = None
         del self._ranges[old.first]
+        self._firsts.remove(old.first)
+        self._gap_last = -1
+        if old.last == self._top:
+            self._top = self._ranges[self._firsts[-1]].last if self._ranges else -1
 
     def shrink(self, old: SvmRange, first: int, last: int) -> None:
         """It covers first..last of its pages from now on."""

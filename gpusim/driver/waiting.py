@@ -31,14 +31,16 @@ class Granule:
 
     def first(self) -> Fault:
         """The fault that was sent first."""
-        return next(iter(self.faults.values()))
+        for fault in self.faults.values():
+            return fault
+        raise LookupError("no page of this granule waits")
 
     def missing(self) -> list[int]:
         """Pages that are not mapped yet, in the order in which they were sent."""
         if self.region.writable is not None:
             return [page for page, fault in self.faults.items() if self._open(page, fault)]
         valid = self.region.valid
-        if valid.find(INVALID, min(self.faults), max(self.faults) + 1) < 0:
+        if len(self.faults) > 1 and valid.find(INVALID, min(self.faults), max(self.faults) + 1) < 0:
             return []
         return [page for page in self.faults if valid[page] == INVALID]
 
@@ -47,9 +49,9 @@ class Granule:
         if self.region.writable is not None:
             return next((item for item in self.faults.items() if self._open(*item)), None)
         valid = self.region.valid
-        for item in self.faults.items():
-            if valid[item[0]] == INVALID:
-                return item
+        for page, fault in self.faults.items():
+            if valid[page] == INVALID:
+                return page, fault
         return None
 
     def _open(self, page: int, fault: Fault) -> bool:

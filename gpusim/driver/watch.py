@@ -9,6 +9,7 @@ run ends with the outcome `livelock`.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Final
 
 from gpusim.driver.kfd_process import KfdProcess
 from gpusim.engine.environment import Environment
@@ -16,9 +17,9 @@ from gpusim.errors import SimulatedFailure
 from gpusim.linux.address_space import Vma
 from gpusim.quantity import format_duration_ps
 
-RESTORES = 100
-PATIENCE_PS = 10 * 10**12
-_MOST = 1 << 16  # pages remembered of a process that gets on
+RESTORES: Final = 100
+PATIENCE_PS: Final = 10 * 10**12
+_MOST: Final = 1 << 16  # pages remembered of a process that gets on
 
 
 class _Restores:

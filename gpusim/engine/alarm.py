@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import inf
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from gpusim.engine.environment import Environment
 
-NORMAL = 1  # SimPy's priority of ordinary events
+NORMAL: Final = 1  # SimPy's priority of ordinary events
 #: (time in ps, priority, order): the place of an alarm among the entries of SimPy's queue
 #: (more may follow, which is never compared)
 Key = tuple[Any, ...]
 #: the key of an alarm that is not set
-NEVER: Key = (inf, NORMAL, 0)
+NEVER: Final[Key] = (inf, NORMAL, 0)
 
 
 class Alarm:

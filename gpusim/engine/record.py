@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from enum import StrEnum
 from struct import Struct
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-_ROW = Struct("<IHqqqIII")  # who, kind, start, end, alone, cause, queued_behind, released_by: 42 bytes
+_ROW: Final = Struct("<IHqqqIII")  # who, kind, start, end, alone, cause, queued_behind, released_by: 42 bytes
 _CHUNK = bytes(_ROW.size << 16)
 #: one span as a row of an array
 ROW = np.dtype(
@@ -31,7 +31,7 @@ ROW = np.dtype(
         ("released_by", "<u4"),
     ]
 )
-NO_ROW = 0  # a link to no row; row numbers start at 1
+NO_ROW: Final = 0  # a link to no row; row numbers start at 1
 
 #: the sums of a chain that was released, and the row of its last span: not to be changed
 Snapshot = tuple[list[int], int]
@@ -181,12 +181,13 @@ class Chain:
                 self.spend(pieces[at], self.time_ps + pieces[at + 1])
             return
         sums = self.sums
-        numbers = iter(pieces)
-        for kind in numbers:
-            length = next(numbers)
+        reached = self.time_ps
+        for at in range(0, len(pieces), 2):
+            length = pieces[at + 1]
             if length > 0:
-                sums[kind] += length
-                self.time_ps += length
+                sums[pieces[at]] += length
+                reached += length
+        self.time_ps = reached
 
     def spend_two(self, kind: int, length: int, next_kind: int, next_length: int) -> None:
         """`spend_all` of two pieces, in short."""

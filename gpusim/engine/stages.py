@@ -9,9 +9,8 @@ by stage; events are needed at transfers and at the end only.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
-from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 from gpusim.engine.environment import Environment
 from gpusim.engine.flows import Flow
@@ -19,34 +18,45 @@ from gpusim.engine.record import NO_ROW, Chain
 from gpusim.errors import SimulatedFailure
 
 
-@dataclass(slots=True)
 class Until:
     """The work goes on at `end_ps` (not before what it has reached by itself)."""
 
-    kind: int
-    end_ps: int
-    behind: int = 0
-    #: what it would have taken with nobody else there; None: as long as it took
-    alone_ps: int | None = None
+    __slots__ = ("alone_ps", "behind", "end_ps", "kind")
+
+    def __init__(self, kind: int, end_ps: int, behind: int = NO_ROW, alone_ps: int | None = None) -> None:
+        self.kind = kind
+        self.end_ps = end_ps
+        self.behind = behind
+        #: what it would have taken with nobody else there; None: as long as it took
+        self.alone_ps = alone_ps
 
 
-@dataclass(slots=True)  # not frozen: that would triple the price of making one
 class Transfer:
     """`start(done)` begins something that calls `done` when it has ended.
 
     `beside` is other work of a fixed length at the same time: the longer of the two gets the whole stretch.
     """
 
-    kind: int
-    start: Callable[[Callable[[], None]], None]
-    beside: tuple[int, int] | None = None
-    #: what began with it and ended first, where it stands for two things: its kind and its end
-    first: tuple[int, int] | None = None
-    #: the last span of who let it end, where it does nothing but wait: `start` may find it out
-    behind: int = NO_ROW
-    #: what it would have taken with nobody else there, and what `first` would have: `start` may find it out
-    alone_ps: int | None = None
-    first_alone_ps: int | None = None
+    __slots__ = ("alone_ps", "behind", "beside", "first", "first_alone_ps", "kind", "start")
+
+    def __init__(
+        self,
+        kind: int,
+        start: Callable[[Callable[[], None]], None],
+        beside: tuple[int, int] | None = None,
+        *,
+        alone_ps: int | None = None,
+    ) -> None:
+        self.kind = kind
+        self.start = start
+        self.beside = beside
+        #: what began with it and ended first, where it stands for two things: its kind and its end
+        self.first: tuple[int, int] | None = None
+        #: the last span of who let it end, where it does nothing but wait: `start` may find it out
+        self.behind = NO_ROW
+        #: what it would have taken with nobody else there, and what `first` would have: `start` may find it out
+        self.alone_ps = alone_ps
+        self.first_alone_ps: int | None = None
 
     def on(self, flow: Flow) -> Flow:
         """It is a flow, which has just begun: what that would take alone is what it would."""
@@ -67,26 +77,31 @@ class Early:
         self.alone_ps = alone_ps
 
 
-@dataclass(slots=True)
 class Do:
     """Call `fn` when all stages before it have passed."""
 
-    fn: Callable[[], None]
+    __slots__ = ("fn",)
+
+    def __init__(self, fn: Callable[[], None]) -> None:
+        self.fn = fn
 
 
-@dataclass(slots=True)
 class Tell:
     """The same, with the critical path of the work up to now."""
 
-    fn: Callable[[Chain], None]
+    __slots__ = ("fn",)
+
+    def __init__(self, fn: Callable[[Chain], None]) -> None:
+        self.fn = fn
 
 
-@dataclass(frozen=True, slots=True)
 class Reach:
     """Let the clock come to the time reached, so that what follows meets others in the order of time."""
 
+    __slots__ = ()
 
-REACH = Reach()
+
+REACH: Final = Reach()
 
 Stage = tuple[int, ...] | Until | Transfer | Early | Do | Tell | Reach
 Stages = Generator[Stage, int, None]  # the generator is sent the time reached
@@ -135,27 +150,27 @@ class _Run:
         try:
             stage = send(self._value)
             while True:
-                if stage.__class__ is tuple:
+                if isinstance(stage, tuple):
                     chain.spend_all(stage)
-                elif stage is REACH:
+                elif isinstance(stage, Until):
+                    chain.spend(stage.kind, stage.end_ps, behind=stage.behind, alone_ps=stage.alone_ps)
+                elif isinstance(stage, Reach):
                     if chain.time_ps > self._env._now:
                         self._value = chain.time_ps
                         self._env.call_at(chain.time_ps, self.advance)
                         return
-                elif stage.__class__ is Early:
+                elif isinstance(stage, Early):
                     self._stage = stage
                     self._value = chain.time_ps
                     stage.start(self._arrived)
                     return
-                elif stage.__class__ is Until:
-                    chain.spend(stage.kind, stage.end_ps, behind=stage.behind, alone_ps=stage.alone_ps)
-                elif stage.__class__ is Tell:
+                elif isinstance(stage, Tell):
                     if chain.time_ps > self._env._now:
                         self._stage = stage
                         self._env.call_at(chain.time_ps, self._act)
                         return
                     stage.fn(chain)
-                elif stage.__class__ is Do:
+                elif isinstance(stage, Do):
                     if chain.time_ps > self._env._now:
                         self._stage = stage
                         self._env.call_at(chain.time_ps, self._act)
@@ -183,7 +198,7 @@ class _Run:
 
     def _act(self) -> None:
         try:
-            if self._stage.__class__ is Tell:
+            if isinstance(self._stage, Tell):
                 self._stage.fn(self._chain)
             else:
                 self._stage.fn()

@@ -11,13 +11,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
-from typing import Any
+from typing import Any, Final
 
-INVALID = 0
-LOCAL = 1  # in the VRAM of the GPU whose tables these are
-HOST = 2  # in host memory, reached over the CPU link
-PEER = 3  # in the VRAM of GPU g: PEER + g
-_NUMA = 128  # in the memory of NUMA node n > 0: _NUMA + n
+INVALID: Final = 0
+LOCAL: Final = 1  # in the VRAM of the GPU whose tables these are
+HOST: Final = 2  # in host memory, reached over the CPU link
+PEER: Final = 3  # in the VRAM of GPU g: PEER + g
+_NUMA: Final = 128  # in the memory of NUMA node n > 0: _NUMA + n
 
 
 def host_state(numa: int) -> int:
@@ -25,9 +25,10 @@ def host_state(numa: int) -> int:
     return HOST if numa == 0 else _NUMA + numa
 
 
-BLOCK_SHIFT = 9  # waiters are kept by 2 MiB of address space: a PDE0 entry
-_BLOCK = 1 << BLOCK_SHIFT
-HUGE = BLOCK_SHIFT  # fragment of a PDE0 used as PTE: log2 of its pages
+BLOCK_SHIFT: Final = 9  # waiters are kept by 2 MiB of address space: a PDE0 entry
+_BLOCK: Final = 1 << BLOCK_SHIFT
+HUGE: Final = BLOCK_SHIFT  # fragment of a PDE0 used as PTE: log2 of its pages
+_ALIKE: Final = [bytes([state]) * _BLOCK for state in range(256)]
 
 
 class Waiter(ABC):
@@ -135,7 +136,12 @@ class Region:
                 self.fragments[first >> BLOCK_SHIFT] = most
             else:
                 self._set_fragments(first, last, most)
-        self.valid[first : last + 1] = bytes([state]) * (last + 1 - first)
+        if count == 0:
+            self.valid[first] = state
+        elif count == _BLOCK - 1:
+            self.valid[first : last + 1] = _ALIKE[state]
+        else:
+            self.valid[first : last + 1] = bytes([state]) * (count + 1)
         if not writable:
             self.track_writes()
         if self.writable is not None:
@@ -147,28 +153,48 @@ class Region:
 
     def _tell(self, first: int, last: int, time_ps: int) -> int:
         """Let those go on who wait for pages first..last."""
+        block, end = first >> BLOCK_SHIFT, last >> BLOCK_SHIFT
+        if block == end:
+            return self._tell_block(block, first, last, time_ps)
         waiting, by_page = self.waiting, self._sorted
-        blocks: Iterable[int] = range(first >> BLOCK_SHIFT, (last >> BLOCK_SHIFT) + 1)
+        blocks: Iterable[int] = range(block, end + 1)
         if last - first >> BLOCK_SHIFT > len(waiting) + len(by_page):
             blocks = sorted(waiting.keys() | {page >> BLOCK_SHIFT for page in by_page})
         told = 0
         for block in blocks:
-            entries = waiting.pop(block, [])
-            start, stop = block << BLOCK_SHIFT, block + 1 << BLOCK_SHIFT
-            if first > start or last < stop - 1:
-                # a part of a block: sort by page, once for each waiter, whatever the number of parts
-                for waiter in entries:
-                    by_page.setdefault(waiter.page, []).append(waiter)
-                entries = []
-            if by_page:
-                pages: Iterable[int] = range(max(first, start), min(last + 1, stop))
-                for page in pages:
-                    if page in by_page:
-                        entries.extend(by_page.pop(page))
-            if entries:
-                entries[0].valid_together(entries, time_ps, last)
-                told += len(entries)
+            told += self._tell_block(block, first, last, time_ps)
         return told
+
+    def _tell_block(self, block: int, first: int, last: int, time_ps: int) -> int:
+        """The same within one block."""
+        by_page = self._sorted
+        entries = self.waiting.pop(block, None)
+        start, stop = block << BLOCK_SHIFT, block + 1 << BLOCK_SHIFT
+        if entries is not None and (first > start or last < stop - 1):
+            # a part of a block: sort by page, once for each waiter, whatever the number of parts
+            for waiter in entries:
+                page = waiter.page
+                here = by_page.get(page)
+                if here is None:
+                    by_page[page] = [waiter]
+                else:
+                    here.append(waiter)
+            entries = None
+        if by_page:
+            start = max(start, first)
+            if last < stop - 1:
+                stop = last + 1
+            for page in range(start, stop):
+                if page in by_page:
+                    found = by_page.pop(page)
+                    if entries is None:
+                        entries = found
+                    else:
+                        entries.extend(found)
+        if entries is None:
+            return 0
+        entries[0].valid_together(entries, time_ps, last)
+        return len(entries)
 
     def _set_fragments(self, first: int, last: int, most: int) -> None:
         """Pages first..last become contiguous up to fragments of 2**most pages."""

@@ -35,11 +35,10 @@ class FaultCounters:
         self.failed = 0
 
 
-class Fault(Protocol):
-    """A retry fault that waits: what its interrupt vector says, and who sent it.
+class Sent(Protocol):
+    """What is known of a retry fault that waits: what its interrupt vector says, and who sent it.
 
     `page` is an index into `region`; `sent_ps` and `tick_ps` are the times of its first send and its first re-send.
-    Who waits is the fault that it waits for, until that is answered.
     """
 
     region: Region
@@ -91,6 +90,10 @@ class Sender(Waiter):
 
     @abstractmethod
     def stopped(self, now_ps: int) -> None: ...
+
+
+#: who waits is the fault that it waits for, until that is answered; a vector may stand for it
+Fault = Sender | Sent
 
 
 class InterruptListener(Protocol):

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from math import exp, fsum
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from gpusim.hardware.access import Touch
 from gpusim.hardware.gpu_spec import Utcl1Spec, Utcl2Spec, WalkerSpec
@@ -21,7 +21,7 @@ from gpusim.hardware.walker import LARGE_SHIFT, Lru, Walker
 FRAGMENT_PAGES = 1 << LARGE_SHIFT  # a PDE0 used as PTE: 2 MiB
 
 
-_HIT = (0, 0)
+_HIT: Final = (0, 0)
 
 
 class Added(NamedTuple):

@@ -9,11 +9,12 @@ read, and that a read may hit L2: `WalkerSpec.read` is what one read takes in th
 from __future__ import annotations
 
 from heapq import heapreplace
+from typing import Final
 
 from gpusim.hardware.gpu_spec import WalkerSpec
 
-LEVEL_BITS = 9  # index bits of a table
-LARGE_SHIFT = 9  # log2 of the pages that a PDE0 used as PTE translates
+LEVEL_BITS: Final = 9  # index bits of a table
+LARGE_SHIFT: Final = 9  # log2 of the pages that a PDE0 used as PTE translates
 
 
 class Lru:

@@ -6,6 +6,8 @@ automatic NUMA balancing, the reverse map, memory cgroups, and the compaction th
 
 from __future__ import annotations
 
+from typing import Final
+
 from gpusim.engine.environment import Environment
 from gpusim.engine.server import Server
 from gpusim.engine.stages import Stages, Until
@@ -14,6 +16,10 @@ from gpusim.kinds import Kind
 from gpusim.linux.address_space import HUGE_PAGES, NOWHERE, RAM, SWAPPED, HostMemory, Vma
 from gpusim.linux.host_spec import HostSpec, SwapSpec
 from gpusim.spec import PAGE_BYTES
+
+# plain numbers: to look up a member of an enum takes as long as much of a stage
+_ALLOC: Final = int(Kind.PAGE_ALLOC)
+_ZERO: Final = int(Kind.PAGE_ZERO)
 
 
 class Paging:
@@ -66,7 +72,7 @@ class Paging:
             alloc += blocks * (huge.alloc + trapped)
             zero += blocks * huge.zero
         zero = self.by_thread(vma, zero)
-        yield Kind.PAGE_ALLOC, alloc, Kind.PAGE_ZERO, zero
+        yield _ALLOC, alloc, _ZERO, zero
 
     def _huge_blocks(self, vma: Vma, first: int, last: int) -> int:
         """Whole blocks that nobody has touched become huge pages; how many."""
@@ -91,7 +97,7 @@ class Paging:
         self.host.take(copied, what, vma.numa)
         frames.leave(vma, start, end)
         cost = self._cost
-        yield Kind.PAGE_ALLOC, copied * cost.alloc + (copied + kept) * (cost.fault if trap else 0)
+        yield _ALLOC, copied * cost.alloc + (copied + kept) * (cost.fault if trap else 0)
         yield Kind.PAGE_COPY, self.by_thread(vma, self.copy_ps(copied))
 
     def by_thread(self, vma: Vma, duration_ps: int) -> int:
@@ -156,7 +162,7 @@ class Paging:
         self.forget_swapped(pages)
         start, end = first - vma.first, last - vma.first + 1
         vma.where[start:end] = vma.where[start:end].replace(bytes([SWAPPED]), bytes([RAM]))
-        reached = yield Kind.PAGE_ALLOC, pages * (self._cost.fault + self._cost.alloc)
+        reached = yield _ALLOC, pages * (self._cost.fault + self._cost.alloc)
         _, done = self._swap.reserve(self.swap_in_ps(pages), max(reached, self._env.now))
         yield Until(Kind.SWAP_IO, done)
 

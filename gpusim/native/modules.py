@@ -59,6 +59,7 @@ MODULES = (
     "gpusim.hardware.retry",
     "gpusim.hardware.stretch",
     "gpusim.hardware.translation",
+    "gpusim.hardware.walker",
     "gpusim.hardware.wavefronts",
     "gpusim.linux.address_space",
     "gpusim.linux.paging",

@@ -96,3 +96,29 @@ def test_ranges_made_on_the_fly_never_overlap(pages):
         assert svm.first > ends
         ends = svm.last
     assert all(listed.find(page) is not None for page in pages)
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from(["find", "make", "drop", "shrink"]), st.integers(0, 60)), max_size=60)
+)
+def test_what_is_found_is_what_is_there_whatever_was_looked_up_before(steps):
+    listed, here = SvmRangeList(), {}
+    for what, page in steps:
+        svm = listed.find(page)
+        assert svm is here.get(page)
+        if what == "make" and svm is None:
+            first, last = listed.gap_around(page, max(0, page - 3), page + 3)
+            assert not here.keys() & range(first, last + 1)
+            assert first == max(0, page - 3) or first - 1 in here
+            assert last == page + 3 or last + 1 in here
+            fresh = initial(xnack=True, gpus=1, granule_pages=512)
+            svm = SvmRange(first, last, attributes=fresh, registered=False)
+            listed.add(svm)
+            here |= dict.fromkeys(range(first, last + 1), svm)
+        elif what == "drop" and svm is not None:
+            listed.remove(svm)
+            here = {key: value for key, value in here.items() if value is not svm}
+        elif what == "shrink" and svm is not None:
+            listed.shrink(svm, page, svm.last)
+            here = {key: value for key, value in here.items() if value is not svm or key >= page}
+    assert list(listed) == list(dict.fromkeys(here[page] for page in sorted(here)))
