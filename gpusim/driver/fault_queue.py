@@ -61,8 +61,6 @@ class FaultQueue:
         self._env = env
         self._processes = processes
         self._window_end = window_end
-        self._draws: list[float] = random.random(_DRAWS).tolist()
-        self._drawn = 0
         self._groups: dict[SvmRange, Group] = {}
         self._windows: list[tuple[int, int, Group]] = []  # by their ends; a group's last entry counts
         self._order = 0
@@ -73,7 +71,8 @@ class FaultQueue:
         )
         self._all_sent = False  # the worker was busy for so long that each waiting page has sent again
         self.free_ps = 0
-        self.ring = RingOrder(cam, cost_ps=cost_ps, delivery_ps=delivery_ps, thrown=thrown, draw=self._draw)
+        draws: list[float] = random.random(_DRAWS).tolist()
+        self.ring = RingOrder(cam, cost_ps=cost_ps, delivery_ps=delivery_ps, thrown=thrown, draws=draws)
 
     def __len__(self) -> int:
         return self._pages
@@ -214,10 +213,6 @@ class FaultQueue:
         """What the worker has spent on vectors since this was asked last."""
         spent, self.ring.spent_ps = self.ring.spent_ps, 0
         return spent
-
-    def _draw(self) -> float:
-        self._drawn = drawn = (self._drawn + 1) & (_DRAWS - 1)
-        return self._draws[drawn]
 
     def served(self, granule: Granule, svm: SvmRange | None, pages: int) -> None:
         """A granule has been served, with `pages` in all.

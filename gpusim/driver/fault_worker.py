@@ -29,7 +29,6 @@ class FaultWorker(FaultServer):
         self._gpu = gpu
         self._restore = restore
         self.queue = queue
-        self._arrive = queue.arrive
         self._period = gpu.retry.period_ps
         self._when_begun = self._begin
 
@@ -37,7 +36,7 @@ class FaultWorker(FaultServer):
 
     def retry_fault(self, fault: Fault) -> None:
         """An access was sent for the first time."""
-        if self._arrive(fault) and not self._busy:
+        if self.queue.arrive(fault) and not self._busy:
             self._arm()
         elif self._recorder.spans:
             fault.behind = self.chain.row

@@ -18,7 +18,6 @@ Left out: that a freed slot stays empty until the next re-send of any of those w
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
 from typing import Final
 
 from gpusim.driver.waiting import Granule
@@ -27,7 +26,7 @@ _FEW: Final = 1024
 
 
 class RingOrder:
-    """`draw` gives random numbers in [0, 1); looking at a vector costs the worker `cost_ps`.
+    """`draws` are random numbers in [0, 1), used one after the other; looking at a vector costs the worker `cost_ps`.
 
     The ring is `_head`, `_blurred` unknown vectors, and `_ring`. `_outside` has one entry for each page that has no
     place there or none that is known.
@@ -40,12 +39,13 @@ class RingOrder:
         cost_ps: int,
         delivery_ps: int,
         thrown: dict[int, int],
-        draw: Callable[[], float],
+        draws: list[float],
     ) -> None:
         self._cam = cam
         self._cost = cost_ps
         self._delivery = delivery_ps
-        self._draw = draw
+        self._draws = draws
+        self._drew = 0
         self._head: Granule | None = None
         self._blurred = 0
         self._ring: deque[Granule] = deque()
@@ -76,9 +76,11 @@ class RingOrder:
         cost = self._cost
         at = at_ps
         while True:
-            granule = self._head or self._next()
+            granule = self._head
             if granule is None:
-                break
+                granule = self._next()
+                if granule is None:
+                    break
             if granule.served or granule.gone:
                 if granule.served:
                     self._threw(granule.process.number)
@@ -263,6 +265,10 @@ class RingOrder:
             self._fill()
         self._head = self._ring.popleft() if self._ring else None
         return self._head
+
+    def _draw(self) -> float:
+        self._drew = drew = self._drew + 1 if self._drew + 1 < len(self._draws) else 0
+        return self._draws[drew]
 
     def _drawn(self) -> Granule:
         """Any page of those outside; it is taken out."""

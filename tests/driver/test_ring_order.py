@@ -1,6 +1,5 @@
 """The ring and the CAM before it: who comes first, and what is dropped and thrown away on the way."""
 
-from itertools import cycle
 from types import SimpleNamespace
 
 import pytest
@@ -22,8 +21,7 @@ def granule(pages=1, *, ready_ps=None):
 
 
 def order(cam, *pages, draws=(0.0,)):
-    draw = cycle(draws)
-    ring = RingOrder(cam, cost_ps=COST, delivery_ps=4, thrown={}, draw=lambda: next(draw))
+    ring = RingOrder(cam, cost_ps=COST, delivery_ps=4, thrown={}, draws=[*draws[-1:], *draws[:-1]])
     for page in pages:
         ring.sent(page)
     return ring
