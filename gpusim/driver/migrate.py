@@ -159,12 +159,14 @@ class Migration:
         parts = vma.movable(first, last)  # what is pinned is not collected
         populated = _count(vma, parts, RAM)
         if vma.backing is None:
-            found = sum(stop - begin + 1 for begin, stop in parts)
+            found = 0
+            for begin, stop in parts:
+                found += stop - begin + 1
             moving = found - present - vma.count(first, last, SWAPPED)  # HMM reads those back when it maps
         else:  # what a file has and nobody has touched is not collected
             moving = populated
         # collected, copied, and refused then: only anonymous memory may move
-        kept = sum(vma.of_file(begin, stop) for begin, stop in parts)
+        kept = 0 if vma.backing is None else sum(vma.of_file(begin, stop) for begin, stop in parts)
         self._announce(process, svm, (start, first, count), (CPU, gpu.index), trigger)
         if populated or kept or svm.mapped:
             collected, copied = moving + kept, populated + kept
@@ -376,6 +378,8 @@ class Migration:
 
 def _count(vma: Vma, parts: list[tuple[int, int]], place: int) -> int:
     """Pages of the parts that lie at `place`."""
+    if len(parts) == 1:
+        return vma.count(*parts[0], place)
     return sum(vma.count(begin, end, place) for begin, end in parts)
 
 
