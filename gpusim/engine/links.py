@@ -80,10 +80,15 @@ class DirectedLink:
 
     def timeline(self, now_ps: int) -> Timeline:
         """Bytes carried and time busy (weighted by the share of the open capacity), up to now."""
-        if self.component is not None:
-            self.component.settle(now_ps)
-            self.component.credit()
-        return self.meter.settle(now_ps, None if self.held else self.entered_bytes)
+        component = self.component
+        if not self.held:  # what has ended belongs to the time before
+            if component is not None:
+                component.credit()
+            return self.meter.settle(now_ps, self.entered_bytes)
+        if component is not None:
+            component.settle(now_ps)
+            component.credit()
+        return self.meter.settle(now_ps)
 
 
 class Path:

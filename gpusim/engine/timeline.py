@@ -122,9 +122,16 @@ class Meter:
 
     def settle(self, now_ps: int, total: int | None = None) -> Timeline:
         """The timeline, brought up to now; an idle owner knows the exact `total` that was moved."""
-        self._advance(now_ps)
-        if total is not None:
-            self.moved = float(total - self.timeline.amount)
+        if total is None:
+            self._advance(now_ps)
+        else:  # what is left belongs to the time when it worked, not to the time up to now
+            until = max(self._last_ps, self._credited_ps)
+            self._credit(until)
+            self._advance(now_ps)
+            beyond = total - self.timeline.amount
+            if beyond:
+                self.timeline.add(max(0, until - 1), until, beyond, 0)
+            self.moved = 0.0
         self._credit(now_ps)
         return self.timeline
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.file_programs import run
@@ -22,6 +22,18 @@ KIB = 1 << 10
     depth=st.integers(1, 5),
     cached=st.sampled_from(["0%", "50%", "100%"]),
     short=st.booleans(),
+)
+@example(  # a library goes on to free its buffer when the program has ended
+    verb="file_read",
+    api="async",
+    version="0.2.0",
+    forced=False,
+    io_kib=4,
+    size_kib=129,
+    threads=1,
+    depth=1,
+    cached="0%",
+    short=False,
 )
 def test_bytes_in_are_bytes_out(
     verb: str,
