@@ -355,7 +355,7 @@ def test_explain_recommend_is_3_where_nothing_completes(call):
         (("--recommend", "--verify"), "--verify does not go with --recommend"),
         (("--recommend", "--only", "xnak"), "did you mean 'xnack'"),
         (("--recommend", "--crossover", "parameters.size"), "--crossover needs a path and values"),
-        (("--recommend", "--metric", "makespan"), "no such metric"),
+        (("--recommend", "--metric", "makespan"), "not a metric (read 'makespan'; legal: makespan_ns"),
         (("--recommend", "--only", "xnack", "--write", "no/best.yaml"), "cannot be written"),
     ],
 )
