@@ -1,6 +1,6 @@
 # Each target makes its own .venv from pyproject.toml and constraints.txt, so a machine with Python 3.11+ is enough.
 .DEFAULT_GOAL := help
-.PHONY: help demo test bench native docs format clean
+.PHONY: help demo test lint compiled bench native docs format clean
 
 # The first Python that is new enough; `make test PYTHON=/path/to/python` takes another.
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
@@ -40,15 +40,20 @@ demo: $(RUNTIME)
 	@echo "The pictures are in results/demo; the first to look at is breakdown.png."
 
 test: $(DEV)
+	$(MAKE) --jobs=2 --output-sync=target --no-print-directory lint compiled
+	$(BIN)/pytest -n 2
+
+lint: $(DEV)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy --strict
 	$(BIN)/lint-imports --no-cache
-	$(BIN)/python -m gpusim.native || test $$? = 2  # where it cannot be compiled, Python runs
-	$(BIN)/pytest -n 2
 
-bench: $(DEV)
-	$(BIN)/python -m gpusim.native || test $$? = 2  # where it cannot be compiled, Python runs
+# where the modules cannot be compiled, Python runs
+compiled: $(DEV)
+	$(BIN)/python -m gpusim.native || test $$? = 2
+
+bench: $(DEV) compiled
 	GPUSIM_PURE_PYTHON=0 $(BIN)/pytest tests/benchmarks -m "" -q --no-header
 
 native: $(DEV)
