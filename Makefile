@@ -41,7 +41,7 @@ demo: $(RUNTIME)
 
 test: $(DEV)
 	$(MAKE) --jobs=2 --output-sync=target --no-print-directory lint compiled
-	$(BIN)/pytest -n 2
+	$(BIN)/pytest -n 2 --dist worksteal  # neighbours share the runs that they look at
 
 lint: $(DEV)
 	$(BIN)/ruff check .

@@ -1,6 +1,7 @@
 """A row that a number of a profile was fitted to is no prediction of the scenarios that use it."""
 
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -32,6 +33,7 @@ def fitted(node):
             yield from fitted(child)
 
 
+@cache
 def fitted_rows():
     every = (yaml.safe_load(path.read_text(encoding="utf-8")) for path in PROFILES.rglob("*.yaml"))
     return {row for tree in every for row in fitted(tree)}
