@@ -76,26 +76,19 @@ def run_in_pool(
             done(chain.snapshot())
 
         stages = hip.node.on_cores(
-            _in_a_thread(hip, library, chain, request, answer, begun, own_stream, late)
+            _in_a_thread(
+                library, serve_request(hip, library, chain, request, answer, begun, own_stream, late)
+            )
         )
         run_stages(env, chain, stages, ended, partial(kill, hip))
 
     pool.submit(begin)
 
 
-def _in_a_thread(
-    hip: Hip,
-    library: HipFile,
-    chain: Chain,
-    request: Request,
-    answer: Answer,
-    begun: int,
-    own_stream: bool,
-    late: Late | None,
-) -> Stages:
-    """The stages of a thread of the pool for one request."""
+def _in_a_thread(library: HipFile, work: Stages) -> Stages:
+    """What a thread of the pool does for one request."""
     yield Kind.IO_SUBMIT, library.costs.pool
-    yield from serve_request(hip, library, chain, request, answer, begun, own_stream, late)
+    yield from work
 
 
 def serve_request(
