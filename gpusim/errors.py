@@ -113,3 +113,9 @@ class CallError(GpusimError):
 
 class InvariantError(GpusimError):
     """A check on the simulator itself failed: a bug of ours, with what is needed to report it."""
+
+
+def not_written(file: str, error: OSError) -> InputError:
+    """The system does not let a file that the user has named be written."""
+    legal = "a file in a folder that is there"
+    return InputError([Problem(f"cannot be written: {error.strerror}", legal=legal, file=file)])

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from gpusim.errors import InputError, Problem
+from gpusim.errors import InputError, Problem, not_written
 from gpusim.result import Result
 from gpusim.result.directory import check_target
 from gpusim.scenario import companions, effort, loader
@@ -236,15 +236,7 @@ def write_scenario(scenario: Scenario, file: Path) -> Path:
         companions.write_beside(file.parent, files)
         file.write_text(text, encoding="utf-8")
     except OSError as error:
-        raise InputError(
-            [
-                Problem(
-                    f"cannot be written: {error.strerror}",
-                    legal="a file in a folder that is there",
-                    file=str(file),
-                )
-            ]
-        ) from None
+        raise not_written(str(file), error) from None
     return file
 
 

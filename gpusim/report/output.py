@@ -9,7 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gpusim.errors import InputError, Problem
+from gpusim.errors import InputError, Problem, not_written
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -150,15 +150,7 @@ def starter(file: Path, *, force: bool) -> None:
     try:
         file.write_text(text, encoding="utf-8")
     except OSError as error:
-        raise InputError(
-            [
-                Problem(
-                    f"cannot be written: {error.strerror}",
-                    legal="a file in a folder that is there",
-                    file=str(file),
-                )
-            ]
-        ) from None
+        raise not_written(str(file), error) from None
     lines([f"wrote {file}; now: gpusim run {file}"])
 
 
